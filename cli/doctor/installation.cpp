@@ -13,10 +13,11 @@ namespace {
 
 constexpr const char* kLibraries[] = {"libcuslice.so",          "libcuda.so",
                                       "libnvidia-ml.so.1",      "libcuslice-config.so",
-                                      "libcuslice-runtime.so",  "libcuslice-cudart12.so",
-                                      "libcuslice-cudart13.so", "libcuslice-redirect.so",
-                                      "libcuslice-audit.so"};
-constexpr const char* kFakeLibraries[] = {"libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.12", "libcudart.so.13"};
+                                      "libcuslice-runtime.so",  "libcuslice-cudart11.so",
+                                      "libcuslice-cudart12.so", "libcuslice-cudart13.so",
+                                      "libcuslice-redirect.so", "libcuslice-audit.so"};
+constexpr const char* kFakeLibraries[] = {"libcuda.so.1", "libnvidia-ml.so.1", "libcudart.so.11.0", "libcudart.so.12",
+                                          "libcudart.so.13"};
 
 bool readable(const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }
 

@@ -28,7 +28,7 @@ struct DeviceProperties12 {
     int reserved[63];
 };
 
-/// Bytes that 12's unversioned cudaGetDeviceProperties writes: the structure of CUDA 11.
+/// Bytes that cudaGetDeviceProperties of 11 writes, and 12's unversioned one.
 inline constexpr size_t kDeviceProperties11Bytes = 728;
 
 // Sizes and offsets as NVIDIA's 12.9 header has them on x86_64.

@@ -13,9 +13,9 @@
 
 namespace cuslice::fake {
 
-/// Opens libcuda.so.1 as NVIDIA's runtime does: dlopen by SONAME, then cuGetProcAddress_v2, whose first question is the
-/// empty name with version 0 (cuda-facts: by that question a driver or a shim knows a runtime). False: there is no
-/// driver, or one without cuGetProcAddress_v2. Not thread-safe; start() calls it once.
+/// Opens libcuda.so.1 as NVIDIA's runtimes do (look_ups.cpp, look_ups_11.cpp). The first question of 12 and 13 is the
+/// empty name with version 0, and that of 11 "cuGetProcAddress" (by these a driver or a shim knows a runtime). False:
+/// there is no driver, or for 12 and 13 one without cuGetProcAddress_v2. Not thread-safe; start() calls it once.
 bool open_driver();
 
 /// open_driver() has found a driver, be it one that start() then refused.
@@ -25,7 +25,8 @@ bool driver_is_open();
 /// stream. Null: the driver has none. Thread-safe after open_driver().
 void* find_driver_function(const char* name, int version, cuuint64_t flags);
 
-/// cuGetProcAddress_v2 itself, for what the program asks of the driver through the runtime.
+/// The driver's own look-up, for what the program asks of it through the runtime. For 11, whose driver has no status to
+/// tell: CUDA_ERROR_NOT_FOUND where there is no such function.
 CUresult ask_driver(const char* name, void** function, int version, cuuint64_t flags,
                     CUdriverProcAddressQueryResult* status);
 

@@ -4,6 +4,7 @@
 #include "fake/runtime/device_code.h"
 #include "fake/runtime/ptx.h"
 #include "fake/runtime/state.h"
+#include "fake/runtime/version.h"
 
 #include <cstdlib>
 
@@ -82,6 +83,8 @@ cudaError_t function_of(const void* kernel, CUfunction* function) {
     if (found == nullptr) {
         // From CUDA 12 on a kernel of cudaLibraryGetKernel or of the driver API may stand here. The driver knows its
         // handles and refuses any other value.
+        if (runtime_version() < 12000)
+            return cudaErrorInvalidDeviceFunction;
         *function = static_cast<CUfunction>(const_cast<void*>(kernel));
         int ignored = 0;
         const bool known = kernel != nullptr && CU(cuFuncGetAttribute, 2020)(&ignored, CU_FUNC_ATTRIBUTE_NUM_REGS,

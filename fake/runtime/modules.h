@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fake/runtime/registry.h"
+#include "fake/runtime/state.h"
 
 #include <cuda_runtime_api.h>
 
@@ -12,6 +13,16 @@ namespace cuslice::fake {
 /// judges. cudaErrorInvalidDeviceFunction: null, or registered by nobody and no handle;
 /// cudaErrorNoKernelImageForDevice: none of its code is for the context's GPU. Thread-safe; the context is current.
 cudaError_t function_of(const void* kernel, CUfunction* function);
+
+/// Finds the driver's function for `kernel`, and hands it to `call`.
+template <class Call>
+cudaError_t with_function(const void* kernel, Call call) {
+    return in_context([&] {
+        CUfunction function = nullptr;
+        CUSLICE_TRY(function_of(kernel, &function));
+        return as_error(call(function));
+    });
+}
 
 /// The compute capability (75 is 7.5) of the cubin that the context's GPU takes of a registered kernel's code. 0: it
 /// takes PTX, or the kernel is a handle. Thread-safe; the context is current.

@@ -18,10 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = {
     "cuslice_demo": r"^demo$",
     "fake_smi": r"^/?nvidia-smi$",
+    "fake_cudart11": r"\blibcudart\b",
     "fake_cudart12": r"\blibcudart\b",
     "fake_cudart13": r"\blibcudart\b",
     "guest": r"^guest$|/guest(?![\w/.])",
     "guest_newer_cudart": r"newer/libcudart",
+    "guest_old_cudart": r"old/libcudart",
 }
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|R"(\w*)\((.*?)\)\1"|"((?:[^"\\\n]|\\.)*)"', re.S)
 INCLUDE = re.compile(r'^#include "(tests/[^"]+)"', re.M)

@@ -43,6 +43,8 @@ bool is_program(const Dl_info& module) {
 const char* version_of_shim(const char* version) {
     if (!version)
         return nullptr;
+    if (std::strncmp(version, "11", 2) == 0)
+        return "libcudart.so.11.0";
     if (std::strncmp(version, "12", 2) == 0)
         return "libcudart.so.12";
     return std::strncmp(version, "13", 2) == 0 ? "libcudart.so.13" : nullptr;
@@ -66,10 +68,10 @@ const char* why_without_shim(const Dl_info& module) {
         return stands_before_shim(module, of_shim) ? ": libcuslice-runtime.so has to stand before it in LD_PRELOAD"
                                                    : nullptr;
     if (version)
-        return ", as it is not the shared one of CUDA 12 or 13 (docs/virtual-gpus.md)";
+        return ", as it is not the shared one of CUDA 11, 12 or 13 (docs/virtual-gpus.md)";
     if (!is_program(module))
         return nullptr;
-    return ", as it is not the shared one of CUDA 12 or 13. Start the program with cuslice run "
+    return ", as it is not the shared one of CUDA 11, 12 or 13. Start the program with cuslice run "
            "--redirect-runtime=program, or relink it with nvcc -cudart shared: NVCC_APPEND_FLAGS=\"-cudart shared\" "
            "make";
 }

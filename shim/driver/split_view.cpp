@@ -8,6 +8,8 @@
 
 #include "shim/driver/export.h"
 #include "shim/entry.h"
+#include "shim/log.h"
+#include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/locate.h"
 #include "virtual_gpu/driver/real_dlopen.h"
 #include "virtual_gpu/split/current_context.h"
@@ -39,6 +41,14 @@ int make_current(int ordinal) {
     return cuCtxSetCurrent(virtual_contexts().primary(ordinal).handle());
 }
 
+void say_too_old(const void* function) {
+    Dl_info module{};
+    LogLine line("the CUDA runtime in ");
+    line.append(Libdl::dladdr(function, &module) && module.dli_fname ? module.dli_fname : "this process");
+    line.append(" is older than 11.3, and isn't supported where GPUs are split: use that of CUDA 11.3 or newer");
+    log_line(LogLevel::warn, line);
+}
+
 constexpr SplitView kView{
     .loaded = [](const char* soname) { return real_dlopen()(soname, RTLD_NOW | RTLD_NOLOAD); },
     .open = [] { return split().is_open() || (cuInit(0) == CUDA_SUCCESS && split().is_open()); },
@@ -53,6 +63,7 @@ constexpr SplitView kView{
     .siblings = [](int a, int b) { return split().siblings(a, b); },
     .make_current = make_current,
     .has_company = [](int ordinal) { return virtual_contexts().has_company(virtual_contexts().primary(ordinal)); },
+    .say_too_old = say_too_old,
     .priority_of =
         [](int ordinal, int* priority) {
             const Split::Device* device = split().device(ordinal);

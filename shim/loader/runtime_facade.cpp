@@ -25,7 +25,8 @@ struct Facade {
     std::atomic<int> state;  // 0: not asked yet, 1: loaded, 2: can't be
     char path[4096];
 };
-constinit Facade facades[] = {{"libcudart.so.12", "/libcuslice-cudart12.so", 0, {}},
+constinit Facade facades[] = {{"libcudart.so.11.0", "/libcuslice-cudart11.so", 0, {}},
+                              {"libcudart.so.12", "/libcuslice-cudart12.so", 0, {}},
                               {"libcudart.so.13", "/libcuslice-cudart13.so", 0, {}}};
 
 // The file that the loader would take for the caller, whose RUNPATH is no longer known to it when we open in its place.

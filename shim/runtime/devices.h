@@ -101,13 +101,13 @@ cudaError_t cudaThreadExit() {
     return reset_alone<kVersion>(&result) ? result : CUSLICE_NEXT(cudaThreadExit)();
 }
 
-// Where cudaDeviceProp has what is a part's own. The two versions' structures are alike up to the multiprocessors.
+// Where cudaDeviceProp has what is a part's own. The versions' structures are alike up to the multiprocessors.
 struct PropertyPlaces {
     size_t uuid, memory, bus, device, domain;
 };
 inline PropertyPlaces places_of_properties(int version) {
     // 12: NVIDIA's documentation of the runtime API 12.9, the same as 11's as far as this.
-    if (version == 12)
+    if (version < 13)
         return {256, 288, 584, 588, 592};
     return {offsetof(cudaDeviceProp, uuid), offsetof(cudaDeviceProp, totalGlobalMem),
             offsetof(cudaDeviceProp, pciBusID), offsetof(cudaDeviceProp, pciDeviceID),
@@ -121,7 +121,8 @@ cudaError_t corrected_properties(cudaError_t result, void* properties, int devic
     auto* bytes = static_cast<unsigned char*>(properties);
     const PropertyPlaces places = places_of_properties(loaded_version(kVersion));
     CUuuid uuid{};
-    if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS)
+    // A driver before 11.4 has the first form alone.
+    if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS || cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
         std::memcpy(bytes + places.uuid, &uuid, sizeof(uuid));
     size_t memory = 0;
     if (cuDeviceTotalMem_v2(&memory, device) == CUDA_SUCCESS)

@@ -14,27 +14,26 @@ constinit thread_local int chosen = -1;
 
 }  // namespace cuslice::runtime
 
-#define CUSLICE_RUNTIME(symbol, version) CUSLICE_ONLY_##version(symbol)
 #define CUSLICE_RUNTIME_NEEDED(symbol)
+#define CUSLICE_none(symbol, version)
+#define CUSLICE_same(symbol, version) reinterpret_cast<void*>(&cuslice::runtime::symbol<version>),
+#define CUSLICE_form(symbol, version) reinterpret_cast<void*>(&cuslice::runtime::symbol##_##version),
 
 extern "C" {
 
-#define CUSLICE_ONLY_12(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol<12>),
-#define CUSLICE_ONLY_13(symbol)
-#define CUSLICE_RUNTIME_BOTH(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol<12>),
-#define CUSLICE_RUNTIME_FORMS(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol##_12),
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) CUSLICE_##in_11(symbol, 11)
+__attribute__((visibility("default"), used)) void* cuslice_runtime_11[] = {
+#include "shim/runtime/functions.def"
+};
+#undef CUSLICE_RUNTIME
+
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) CUSLICE_##in_12(symbol, 12)
 __attribute__((visibility("default"), used)) void* cuslice_runtime_12[] = {
 #include "shim/runtime/functions.def"
 };
-#undef CUSLICE_ONLY_12
-#undef CUSLICE_ONLY_13
-#undef CUSLICE_RUNTIME_BOTH
-#undef CUSLICE_RUNTIME_FORMS
+#undef CUSLICE_RUNTIME
 
-#define CUSLICE_ONLY_12(symbol)
-#define CUSLICE_ONLY_13(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol<13>),
-#define CUSLICE_RUNTIME_BOTH(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol<13>),
-#define CUSLICE_RUNTIME_FORMS(symbol) reinterpret_cast<void*>(&cuslice::runtime::symbol##_13),
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) CUSLICE_##in_13(symbol, 13)
 __attribute__((visibility("default"), used)) void* cuslice_runtime_13[] = {
 #include "shim/runtime/functions.def"
 };

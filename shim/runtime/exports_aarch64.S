@@ -1,47 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The runtime's names, in both versions, for callers that are linked to it: each jumps through the table of its version. */
+/* The runtime's names, in the versions that have them, for callers that are linked to it: each jumps through the table of its version. */
 #include "shim/stub_aarch64.inc"
 
     .text
+    .set slot11, 0
     .set slot12, 0
     .set slot13, 0
 
-.macro only_12 symbol
-    .globl \symbol\()_for_12
-    .type \symbol\()_for_12, %function
+.macro exported symbol, version, node
+    .globl \symbol\()_for_\version
+    .type \symbol\()_for_\version, %function
     .p2align 4
-\symbol\()_for_12:
+\symbol\()_for_\version:
     hint #34                                /* bti c */
-    adrp x16, cuslice_runtime_12 + 8 * slot12
-    ldr x16, [x16, :lo12:cuslice_runtime_12 + 8 * slot12]
+    adrp x16, cuslice_runtime_\version + 8 * slot\version
+    ldr x16, [x16, :lo12:cuslice_runtime_\version + 8 * slot\version]
     br x16
-    .size \symbol\()_for_12, . - \symbol\()_for_12
-    .symver \symbol\()_for_12, \symbol@libcudart.so.12, remove
-    .set slot12, slot12 + 1
+    .size \symbol\()_for_\version, . - \symbol\()_for_\version
+    .symver \symbol\()_for_\version, \symbol\node, remove
+    .set slot\version, slot\version + 1
 .endm
-.macro only_13 symbol
-    .globl \symbol\()_for_13
-    .type \symbol\()_for_13, %function
-    .p2align 4
-\symbol\()_for_13:
-    hint #34                                /* bti c */
-    adrp x16, cuslice_runtime_13 + 8 * slot13
-    ldr x16, [x16, :lo12:cuslice_runtime_13 + 8 * slot13]
-    br x16
-    .size \symbol\()_for_13, . - \symbol\()_for_13
-    .symver \symbol\()_for_13, \symbol@@libcudart.so.13, remove
-    .set slot13, slot13 + 1
-.endm
-.macro both symbol
-    only_12 \symbol
-    only_13 \symbol
-.endm
-.macro needed symbol
-.endm
-#define CUSLICE_RUNTIME(symbol, version) only_##version symbol
-#define CUSLICE_RUNTIME_BOTH(symbol) both symbol
-#define CUSLICE_RUNTIME_FORMS(symbol) both symbol
-#define CUSLICE_RUNTIME_NEEDED(symbol) needed symbol
+
+#define EXPORT_none(symbol, version, node)
+#define EXPORT_same(symbol, version, node) exported symbol, version, node
+#define EXPORT_form(symbol, version, node) exported symbol, version, node
+/* A reference that names no version gets the newest. */
+#define NODE_12_none @@libcudart.so.12
+#define NODE_12_same @libcudart.so.12
+#define NODE_12_form @libcudart.so.12
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13)     \
+    EXPORT_##in_11(symbol, 11, @libcudart.so.11.0);      \
+    EXPORT_##in_12(symbol, 12, NODE_12_##in_13);         \
+    EXPORT_##in_13(symbol, 13, @@libcudart.so.13)
+#define CUSLICE_RUNTIME_NEEDED(symbol)
 #include "shim/runtime/functions.def"
 
     object_notes

@@ -22,15 +22,16 @@
     .size \symbol, . - \symbol
     .set slot, slot + 1
 .endm
-.macro other symbol
-.endm
-#define ONLY_12_12 exported
-#define ONLY_13_13 exported
-#define ONLY_12_13 other
-#define ONLY_13_12 other
-#define CUSLICE_RUNTIME(symbol, version) JOIN(ONLY_##version##_, CUSLICE_VERSION) symbol
-#define CUSLICE_RUNTIME_BOTH(symbol) exported symbol
-#define CUSLICE_RUNTIME_FORMS(symbol) exported symbol
+#define EXPORT_none(symbol)
+#define EXPORT_same(symbol) exported symbol
+#define EXPORT_form(symbol) exported symbol
+#if CUSLICE_VERSION == 11
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) EXPORT_##in_11(symbol)
+#elif CUSLICE_VERSION == 12
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) EXPORT_##in_12(symbol)
+#else
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) EXPORT_##in_13(symbol)
+#endif
 #define CUSLICE_RUNTIME_NEEDED(symbol)
 #include "shim/runtime/functions.def"
 

@@ -31,10 +31,25 @@ cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int* device) {
     return result == cudaSuccess && view() ? as_runtime(cuStreamGetDevice_ptsz(stream, device)) : result;
 }
 
-// 12 names a GPU by its ordinal, or the host; its _v2 forms, and 13, have a location.
-inline cudaError_t cudaMemAdvise_12(const void* pointer, size_t bytes, cudaMemoryAdvise advice, int device) {
-    return CUSLICE_NEXT_FORM(cudaMemAdvise, 12)(pointer, bytes, advice, physical_or_host(device));
-}
+// 11 and 12 name a GPU by its ordinal, or the host; the _v2 forms of 12, and 13, have a location.
+#define CUSLICE_BY_ORDINAL(version)                                                                                \
+    inline cudaError_t cudaMemAdvise_##version(const void* pointer, size_t bytes, cudaMemoryAdvise advice,         \
+                                               int device) {                                                       \
+        return CUSLICE_NEXT_FORM(cudaMemAdvise, version)(pointer, bytes, advice, physical_or_host(device));        \
+    }                                                                                                              \
+    inline cudaError_t cudaMemPrefetchAsync_##version(const void* pointer, size_t bytes, int device,               \
+                                                      cudaStream_t stream) {                                       \
+        return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync, version)(pointer, bytes, physical_or_host(device), stream); \
+    }                                                                                                              \
+    inline cudaError_t cudaMemPrefetchAsync_ptsz_##version(const void* pointer, size_t bytes, int device,          \
+                                                           cudaStream_t stream) {                                  \
+        return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync_ptsz, version)(pointer, bytes, physical_or_host(device),     \
+                                                                     stream);                                      \
+    }
+CUSLICE_BY_ORDINAL(11)
+CUSLICE_BY_ORDINAL(12)
+#undef CUSLICE_BY_ORDINAL
+
 inline cudaError_t cudaMemAdvise_13(const void* pointer, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation place) {
     return CUSLICE_NEXT_FORM(cudaMemAdvise, 13)(pointer, bytes, advice, physical(place));
 }
@@ -43,12 +58,6 @@ cudaError_t cudaMemAdvise_v2(const void* pointer, size_t bytes, cudaMemoryAdvise
     return CUSLICE_NEXT(cudaMemAdvise_v2)(pointer, bytes, advice, physical(place));
 }
 
-inline cudaError_t cudaMemPrefetchAsync_12(const void* pointer, size_t bytes, int device, cudaStream_t stream) {
-    return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync, 12)(pointer, bytes, physical_or_host(device), stream);
-}
-inline cudaError_t cudaMemPrefetchAsync_ptsz_12(const void* pointer, size_t bytes, int device, cudaStream_t stream) {
-    return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync_ptsz, 12)(pointer, bytes, physical_or_host(device), stream);
-}
 inline cudaError_t cudaMemPrefetchAsync_13(const void* pointer, size_t bytes, cudaMemLocation place, unsigned flags,
                                            cudaStream_t stream) {
     return CUSLICE_NEXT_FORM(cudaMemPrefetchAsync, 13)(pointer, bytes, physical(place), flags, stream);

@@ -2,6 +2,7 @@
 #include "shim/runtime/runtime_shim.h"
 
 #include <atomic>
+#include <iterator>
 
 #include "virtual_gpu/driver/libdl.h"
 #include "virtual_gpu/driver/real_dlopen.h"
@@ -13,33 +14,42 @@ namespace {
 constexpr size_t kCount = static_cast<size_t>(Id::count);
 
 constexpr const char* kNames[kCount] = {
-#define CUSLICE_RUNTIME(symbol, version) #symbol,
-#define CUSLICE_RUNTIME_BOTH(symbol) #symbol,
-#define CUSLICE_RUNTIME_FORMS(symbol) #symbol,
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) #symbol,
 #define CUSLICE_RUNTIME_NEEDED(symbol) #symbol,
 #include "shim/runtime/functions.def"
 #undef CUSLICE_RUNTIME
-#undef CUSLICE_RUNTIME_BOTH
-#undef CUSLICE_RUNTIME_FORMS
 #undef CUSLICE_RUNTIME_NEEDED
 };
 
-constinit std::atomic<void*> found[2][kCount]{};
-constinit std::atomic<void*> handles[2]{};
+constexpr int kOldest = 11, kNewest = 13;
+constexpr const char* kSonames[] = {"libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"};
+
+constinit std::atomic<void*> found[std::size(kSonames)][kCount]{};
+constinit std::atomic<void*> handles[std::size(kSonames)]{};
 
 // The runtime's library, which is loaded since its user has called us. RTLD_NOLOAD adds a reference that is never
 // given back, so the addresses found in it stay valid.
 void* handle_of(int version) {
-    std::atomic<void*>& handle = handles[version == 13];
+    std::atomic<void*>& handle = handles[version - kOldest];
     void* known = handle.load(std::memory_order_acquire);
     if (known)
         return known;
-    const char* soname = version == 13 ? "libcudart.so.13" : "libcudart.so.12";
+    const char* soname = kSonames[version - kOldest];
     const SplitView* split = cuslice_split_view();
     known = split ? split->loaded(soname) : real_dlopen()(soname, RTLD_NOW | RTLD_NOLOAD);
     if (known)
         handle.store(known, std::memory_order_release);
     return known;
+}
+
+// Before 11.3 a runtime took the driver's exported functions, which are the program's view of the GPUs: there is
+// nothing to exchange. cudaGetDriverEntryPoint came with cuGetProcAddress.
+bool steps_aside(const SplitView& split) {
+    void* const handle = handle_of(kOldest);
+    if (!handle || Libdl::dlsym(handle, "cudaGetDriverEntryPoint"))
+        return false;
+    split.say_too_old(Libdl::dlsym(handle, "cudaGetDevice"));
+    return true;
 }
 
 }  // namespace
@@ -51,18 +61,25 @@ const SplitView* view() {
     if (known || none.load(std::memory_order_relaxed))
         return known;
     const SplitView* split = cuslice_split_view();
-    if (!split)
+    if (!split || steps_aside(*split))
         none.store(true, std::memory_order_relaxed);
     else if (split->open())
         opened.store(known = split, std::memory_order_release);
     return known;
 }
 
-int loaded_version(int version) { return version == 13 && !handle_of(13) && handle_of(12) ? 12 : version; }
+int loaded_version(int version) {
+    if (version < kNewest || handle_of(version))
+        return version;
+    for (int older = kNewest - 1; older >= kOldest; older--)
+        if (handle_of(older))
+            return older;
+    return version;
+}
 
 void* runtime_function(int version, Id id) {
     version = loaded_version(version);
-    std::atomic<void*>& slot = found[version == 13][static_cast<size_t>(id)];
+    std::atomic<void*>& slot = found[version - kOldest][static_cast<size_t>(id)];
     void* known = slot.load(std::memory_order_acquire);
     if (known)
         return known;

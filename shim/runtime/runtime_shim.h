@@ -14,14 +14,10 @@
 namespace cuslice::runtime {
 
 enum class Id : uint16_t {
-#define CUSLICE_RUNTIME(symbol, version) symbol,
-#define CUSLICE_RUNTIME_BOTH(symbol) symbol,
-#define CUSLICE_RUNTIME_FORMS(symbol) symbol,
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) symbol,
 #define CUSLICE_RUNTIME_NEEDED(symbol) symbol,
 #include "shim/runtime/functions.def"
 #undef CUSLICE_RUNTIME
-#undef CUSLICE_RUNTIME_BOTH
-#undef CUSLICE_RUNTIME_FORMS
 #undef CUSLICE_RUNTIME_NEEDED
     count
 };
@@ -29,8 +25,8 @@ enum class Id : uint16_t {
 // The split, once the GPUs are known; null where none is split, or the driver doesn't start: all is the runtime's then.
 const SplitView* view();
 
-// The address of a function in the runtime that is loaded, of major version 12 or 13; null if it has none. What asks
-// for 13 without naming a version gets 12 where that is the only one.
+// The address of a function in the runtime that is loaded, of major version 11, 12 or 13; null if it has none. What
+// asks for 13 without naming a version gets an older one where there is no other.
 void* runtime_function(int version, Id id);
 // The version that a caller of this one's functions really gets.
 int loaded_version(int version);
@@ -51,13 +47,19 @@ Next<Arguments...> next(cudaError_t (*)(Arguments...), int version, Id id) {
     return {runtime_function(version, id)};
 }
 
+// An older form has other arguments, so it is none to fall back to.
+template <typename... Arguments>
+Next<Arguments...> next_form(cudaError_t (*)(Arguments...), int version, Id id) {
+    return {loaded_version(version) == version ? runtime_function(version, id) : nullptr};
+}
+
 }  // namespace detail
 
-// The runtime's own function of the same name and type: in a function template of `int kVersion`, and in one of the two
+// The runtime's own function of the same name and type: in a function template of `int kVersion`, and in one of the
 // forms of a function. NEEDED: another one, with the type that the header gives `type`.
 #define CUSLICE_NEXT(symbol) (detail::next(&symbol<kVersion>, kVersion, Id::symbol))
 #define CUSLICE_NEEDED(symbol, type) (detail::next(static_cast<decltype(&::type)>(nullptr), kVersion, Id::symbol))
-#define CUSLICE_NEXT_FORM(symbol, version) (detail::next(&symbol##_##version, version, Id::symbol))
+#define CUSLICE_NEXT_FORM(symbol, version) (detail::next_form(&symbol##_##version, version, Id::symbol))
 
 // A GPU as the runtime counts. One that isn't there becomes one that isn't there either, and isn't the host
 // (cudaCpuDeviceId, -1), so that the runtime refuses it in its own words and remembers the error.

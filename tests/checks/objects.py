@@ -154,11 +154,13 @@ def main():
 
     # The runtime shim and its facades: their names are the runtime's, and no SONAME is.
     runtime = source / "shim/runtime/functions.def"
-    both = listed(runtime, r"^CUSLICE_RUNTIME_(?:BOTH|FORMS)\((\w+)\)")
-    of = {v: both | listed(runtime, r"^CUSLICE_RUNTIME\((\w+), " + v + r"\)") for v in ("12", "13")}
+    has, other = r", (?:same|form)", r", \w+"
+    of = {v: listed(runtime, r"^CUSLICE_RUNTIME\((\w+)" + columns + r"\)$")
+          for v, columns in (("11", has + other + other), ("12", other + has + other), ("13", other + other + has))}
+    sonames = {"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13"}
     shim = libraries / "libcuslice-runtime.so"
-    tables = {"cuslice_runtime_12", "cuslice_runtime_13"}
-    expect(exports(shim) == of["12"] | of["13"] | tables, f"{shim.name}: exports {sorted(exports(shim) ^ (of['12'] | of['13'] | tables))}")
+    wanted = set().union(*of.values(), (f"cuslice_runtime_{v}" for v in of))
+    expect(exports(shim) == wanted, f"{shim.name}: exports {sorted(exports(shim) ^ wanted)}")
     for path in (shim, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
         newer = sorted(v for v in versions(path) if v > NEWEST)
         expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")
@@ -168,7 +170,7 @@ def main():
     for v, names in of.items():
         front = libraries / f"libcuslice-cudart{v}.so"
         expect(exports(front) == names, f"{front.name}: exports {sorted(exports(front) ^ names)}")
-        expect(f"libcudart.so.{v}" in dynamic(front)["NEEDED"], f"{front.name}: does not need the runtime")
+        expect(sonames[v] in dynamic(front)["NEEDED"], f"{front.name}: does not need the runtime")
 
     functions = source / "virtual_gpu/driver"
     driver = listed(functions / "functions.def", r"^CUSLICE_FUNCTION\((\w+),")

@@ -144,7 +144,7 @@ TEST_CASE("a context that ends where no hook is takes its allocations along, bef
 TEST_CASE("a program on the runtime stays in its slice, whichever way the runtime has to the driver") {
     const std::string way = GENERATE("private", "public");
     const std::string allocator = GENERATE("direct", "growth", "prealloc");
-    const std::string runtime = GENERATE("12", "13");
+    const std::string runtime = GENERATE("11", "12", "13");
     CAPTURE(way, allocator, runtime);
     const Folder books;
     Words settings{"CUSLICE_LIMIT=2GiB", "CUSLICE_ALLOCATOR=" + allocator, "LD_LIBRARY_PATH=" + kFakeFolder};

@@ -57,9 +57,10 @@ std::vector<Route> routes() {
     };
     if (!kPython.empty())
         all.push_back({"ctypes", {kPython, kSources + "/guest/ctypes_guest.py"}, {}});
-    for (const std::string major : {"12", "13"})
-        all.push_back({major == "12" ? "shared runtime 12" : "shared runtime 13",
-                       {kGuests + "/guest_runtime" + major},
+    for (const auto& [name, major] :
+         {std::pair{"shared runtime 11", "11"}, {"shared runtime 12", "12"}, {"shared runtime 13", "13"}})
+        all.push_back({name,
+                       {kGuests + "/guest_runtime" + std::string(major)},
                        {},
                        "runtime",
                        {"LD_LIBRARY_PATH=" + kFakeFolder}});
@@ -159,7 +160,7 @@ TEST_CASE("route table: each is refused one allocation past its limit") {
 }
 
 TEST_CASE("a guest on the shared runtime has the version that it was linked to") {
-    for (const std::string major : {"12", "13"}) {
+    for (const std::string major : {"11", "12", "13"}) {
         Folder books;
         Guest guest({kGuests + "/guest_runtime" + major},
                     sliced("1xt4", books.path(), {"CUSLICE_LIMIT=1GiB", "LD_LIBRARY_PATH=" + kFakeFolder}));

@@ -2,6 +2,7 @@
 // Split GPUs through the CUDA runtime shim: what a program sees, and that the runtime itself sees only physical GPUs.
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <string_view>
 
@@ -28,13 +29,15 @@ Words preloaded(const std::string& list, const std::string& folder) {
     return joined(environment, {"LD_PRELOAD=" + list});
 }
 
-// The four ways of a program to the runtime.
+// The ways of a program to the runtime.
 struct Way {
     std::string program;
     Words environment;
 };
-const Way kWays[] = {{"guest_split_runtime12", {}},
+const Way kWays[] = {{"guest_split_runtime11", {}},
+                     {"guest_split_runtime12", {}},
                      {"guest_split_runtime13", {}},
+                     {"guest_opened_runtime11", {"CUDART=" + kFakeFolder + "/libcudart.so.11.0"}},
                      {"guest_opened_runtime12", {"CUDART=libcudart.so.12"}},
                      {"guest_opened_runtime13", {"CUDART=" + kFakeFolder + "/libcudart.so.13"}}};
 
@@ -53,6 +56,13 @@ std::set<std::string> column(const Words& lines, size_t place) {
     return all;
 }
 
+std::string soname_of(const std::string& major) { return "libcudart.so." + (major == "11" ? "11.0" : major); }
+
+bool has(std::string_view versions, const std::string& major) {
+    return versions == "all" || versions == "only_" + major || (versions == "from_12" && major != "11") ||
+           (versions == "until_12" && major != "13");
+}
+
 struct Export {
     const char* name;
     std::string_view versions;
@@ -65,7 +75,7 @@ constexpr Export kExports[] = {
 }  // namespace
 
 TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to its own limit") {
-    const Way& way = GENERATE(kWays[0], kWays[1], kWays[2], kWays[3]);
+    const Way way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
     const std::string allocator = GENERATE("direct", "growth", "prealloc");
     INFO(way.program << ' ' << allocator);
     Folder books, plain_books;
@@ -100,7 +110,7 @@ TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to i
 }
 
 TEST_CASE("through the runtime, a stream that is given no priority has the part's") {
-    const Way& way = GENERATE(kWays[0], kWays[1], kWays[2], kWays[3]);
+    const Way way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
     INFO(way.program);
     Folder books;
     const Outcome outcome = run({kGuests + "/" + way.program},
@@ -114,7 +124,7 @@ TEST_CASE("through the runtime, a stream that is given no priority has the part'
 }
 
 TEST_CASE("without a split the runtime shim changes nothing") {
-    const Way& way = GENERATE(kWays[0], kWays[3]);
+    const Way way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
     Folder books, plain_books;
     const Words environment = joined(way.environment, {"LD_LIBRARY_PATH=" + kFakeFolder});
     const Outcome plainly = run({kGuests + "/" + way.program}, raw("2xa100-40g", plain_books.path(), environment));
@@ -127,18 +137,19 @@ TEST_CASE("without a split the runtime shim changes nothing") {
 }
 
 TEST_CASE("every name of the runtime resolves behind its shim, linked and opened") {
-    const std::string major = GENERATE("12", "13");
-    const std::string original = genuine("cudart-" + major, "libcudart.so." + major);
+    const std::string major = GENERATE("11", "12", "13");
+    const std::string soname = soname_of(major);
+    const std::string original = genuine(major == "11" ? "cudart-11.8" : "cudart-" + major, soname);
     std::string names;
     unsigned count = 0;
     for (const Export& one : kExports) {
-        if (one.versions != "both" && one.versions != "only_" + major)
+        if (!has(one.versions, major))
             continue;
         names += std::string(one.name) + "\n";
         count++;
     }
-    REQUIRE(count > 400);
-    for (const std::string& library : {kFakeFolder + "/libcudart.so." + major, original}) {
+    REQUIRE(count > 390);
+    for (const std::string& library : {kFakeFolder + "/" + soname, original}) {
         if (!std::filesystem::exists(library)) {
             skip("there is no " + library + " (lab/genuine/fetch.py brings it)");
             continue;
@@ -146,8 +157,8 @@ TEST_CASE("every name of the runtime resolves behind its shim, linked and opened
         INFO(library);
         Folder books;
         const std::string list = books.write("names", names);
-        const Outcome outcome = run({kGuests + "/guest_runtime_names", library, "libcudart.so." + major, list},
-                                    split_in("0=2", "1xa100-40g", books.path()));
+        const Outcome outcome =
+            run({kGuests + "/guest_runtime_names", library, soname, list}, split_in("0=2", "1xa100-40g", books.path()));
         CHECK(outcome.out == "found " + std::to_string(count) + "\n");
     }
 }
@@ -160,10 +171,23 @@ TEST_CASE("a name that only a newer runtime has resolves, linked and opened") {
     CHECK(outcome.out == "4711 4711\n");
 }
 
-TEST_CASE("both versions in one process tell one story") {
+TEST_CASE("a runtime before 11.3 has the driver's view of the parts, and is said to be too old") {
     Folder books;
-    const Outcome outcome = run({kGuests + "/guest_split_runtime12"},
-                                split_in("0=3", "1xa100-40g", books.path(), {"OTHER_CUDART=libcudart.so.13"}));
+    const Outcome outcome =
+        run({kGuests + "/guest_old_runtime"},
+            split_in("0=3", "1xa100-40g", books.path(), {"LD_LIBRARY_PATH=" + kGuests + "/old:" + kFakeFolder}));
+    CHECK(outcome.out == "0 3 0 0\n");
+    CHECK(outcome.err == "cuslice: the CUDA runtime in " + kGuests +
+                             "/old/libcudart.so.11.0 is older than 11.3, and isn't supported where GPUs are split: use "
+                             "that of CUDA 11.3 or newer\n");
+}
+
+TEST_CASE("two versions in one process tell one story") {
+    Folder books;
+    const auto [program, other] =
+        GENERATE(std::pair{"12", "13"}, std::pair{"11", "12"}, std::pair{"11", "13"}, std::pair{"13", "11"});
+    const Outcome outcome = run({kGuests + "/guest_split_runtime" + program},
+                                split_in("0=3", "1xa100-40g", books.path(), {"OTHER_CUDART=" + soname_of(other)}));
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == 0);
     CHECK(lines_that_begin("other", split_lines(outcome.out)) == Words{"other 3 2"});
@@ -181,9 +205,9 @@ TEST_CASE("without its shim a runtime's program has its first partition, and is 
 }
 
 TEST_CASE("with its shim behind it a runtime has its program's calls to itself, and that is said once") {
-    const std::string major = GENERATE("12", "13");
+    const std::string major = GENERATE("11", "12", "13");
     Folder books;
-    const std::string runtime = kFakeFolder + "/libcudart.so." + major;
+    const std::string runtime = kFakeFolder + "/" + soname_of(major);
     const auto said = [&](const std::string& list) {
         const Outcome outcome =
             run({kGuests + "/guest_split_runtime" + major}, preloaded(preload_list() + ":" + list, books.path()));

@@ -13,7 +13,7 @@ script = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(script)
 
 KNOWN = {"guest", "guest_bounds", "guest_linked", "guest_module", "guest_module_plain", "guest_runtime12", "guest_runtime13",
-         "guest_runtime_names", "fake_smi", "fake_cudart12", "fake_cudart13", "cuslice_demo", "towers_driver"}
+         "guest_runtime_names", "fake_smi", "fake_cudart11", "fake_cudart12", "fake_cudart13", "cuslice_demo", "towers_driver"}
 
 
 class Named(unittest.TestCase):
@@ -37,7 +37,7 @@ class Named(unittest.TestCase):
 
     def test_numbers_that_are_appended(self):
         self.names('kGuests + "/guest_runtime" + major', "guest_runtime12", "guest_runtime13")
-        self.names('kFakeFolder + "/libcudart.so." + major', "fake_cudart12", "fake_cudart13")
+        self.names('kFakeFolder + "/libcudart.so." + major', "fake_cudart11", "fake_cudart12", "fake_cudart13")
 
     def test_nothing_that_is_not_run(self):
         self.names('// as guest_bounds does, which "guest_linked" doesn\'t')

@@ -10,14 +10,8 @@ CUSLICE_FORWARD(cudaGraphCreate, cuGraphCreate, 10000, graph, flags)
 CUSLICE_FORWARD(cudaGraphDestroy, cuGraphDestroy, 10000, graph)
 CUSLICE_FORWARD(cudaGraphClone, cuGraphClone, 10000, clone, original)
 CUSLICE_FORWARD(cudaGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040, executable, graph, flags)
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
-    return cudaGraphInstantiateWithFlags(executable, graph, flags);
-}
-
 CUSLICE_FORWARD(cudaGraphExecDestroy, cuGraphExecDestroy, 10000, executable)
 CUSLICE_FORWARD(cudaGraphExecGetFlags, cuGraphExecGetFlags, 12000, executable, flags)
-CUSLICE_FORWARD(cudaGraphExecUpdate, cuGraphExecUpdate, 12000, executable, graph, result)
 CUSLICE_FORWARD(cudaGraphGetNodes, cuGraphGetNodes, 10000, graph, nodes, count)
 CUSLICE_FORWARD(cudaGraphGetRootNodes, cuGraphGetRootNodes, 10000, graph, nodes, count)
 CUSLICE_FORWARD(cudaGraphNodeGetType, cuGraphNodeGetType, 10000, node, type)

@@ -68,6 +68,10 @@ void __cudaRegisterManagedVar(void** handle, void** shadow, char*, const char* n
         log_no_memory(name);
 }
 
+// Texture and surface references, which 11 still has: whoever uses one is refused by name.
+void __cudaRegisterTexture(void**, const void*, const void**, const char*, int, int, int) {}
+void __cudaRegisterSurface(void**, const void*, const void**, const char*, int, int) {}
+
 char __cudaInitModule(void** handle) {
     return handle != nullptr && in_context([&] { return make_managed(binary_of(handle)); }) == cudaSuccess ? 1 : 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texture and surface objects. Members that CUDA 12's structures lack (flags, reserved) are neither read nor written.
+// Texture and surface objects. Members that the structures of CUDA 11 and 12 lack (flags, reserved) are neither read
+// nor written.
 
+#include "fake/runtime/textures.h"
 #include "fake/runtime/array_format.h"
 #include "fake/runtime/forward.h"
 
@@ -117,8 +119,8 @@ cudaError_t described(const void* out, Ask ask, Give give) {
 
 }  // namespace
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
-                                    const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
+cudaError_t cuslice::fake::create_texture(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                          const cudaTextureDesc* texture, const cudaResourceViewDesc* view) {
     if (object == nullptr || resource == nullptr || texture == nullptr)
         return record(cudaErrorInvalidValue);
     return in_context([&] {
@@ -140,7 +142,7 @@ cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* out, cudaTextureO
         [&](const CUDA_RESOURCE_DESC& found) { return from_driver(found, *out); });
 }
 
-cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* out, cudaTextureObject_t object) {
+cudaError_t cuslice::fake::describe_texture(cudaTextureDesc* out, cudaTextureObject_t object) {
     return described<CUDA_TEXTURE_DESC>(
         out, [&](CUDA_TEXTURE_DESC* found) { return CU(cuTexObjectGetTextureDesc, 5000)(found, object); },
         [&](const CUDA_TEXTURE_DESC& found) {

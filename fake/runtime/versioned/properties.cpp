@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device properties. 12 fills two layouts: its own (_v2), and under the unversioned name that of CUDA 11.
+// Device properties. 12 fills two layouts: its own (_v2), and under the unversioned name that of 11.
 
 #include "fake/runtime/device_properties.h"
 #include "fake/runtime/versioned/form.h"
@@ -15,6 +15,9 @@ using Properties = cudaDeviceProp;
 #else
 using Properties = DeviceProperties12;
 #endif
+
+// Bytes of it that programs have.
+constexpr size_t kBytesKnown = CUSLICE_CUDART_VERSION >= 12000 ? sizeof(Properties) : kDeviceProperties11Bytes;
 
 CUresult fill(Properties* properties, CUdevice device) {
     CUuuid uuid{};
@@ -103,7 +106,7 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
         return record(cudaErrorInvalidValue);
     return started([&] {
         Properties asked{};
-        std::memcpy(static_cast<void*>(&asked), wanted, sizeof asked);
+        std::memcpy(static_cast<void*>(&asked), wanted, kBytesKnown);
         int best = -1;
         for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
             Properties has{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names with which CUDA 4.0 replaced cudaThread* by cudaDevice*: 12 still has the old ones.
+// The names with which CUDA 4.0 replaced cudaThread* by cudaDevice*: 11 and 12 still have the old ones.
 
 #include "fake/runtime/versioned/form.h"
 

@@ -36,9 +36,10 @@ Common common_of(const Properties& p) {
 }
 
 Common properties(int device) {
-    if (runtime_major() == 12) {
+    if (runtime_major() < 13) {
         DeviceProperties12 found{};
-        const auto get = reinterpret_cast<cudaError_t (*)(void*, int)>(runtime_function("cudaGetDeviceProperties_v2"));
+        const char* name = runtime_major() == 12 ? "cudaGetDeviceProperties_v2" : "cudaGetDeviceProperties";
+        const auto get = reinterpret_cast<cudaError_t (*)(void*, int)>(runtime_function(name));
         REQUIRE(get(&found, device) == cudaSuccess);
         return common_of(found);
     }
@@ -110,7 +111,7 @@ SCENARIO_IN_CHILD("the device that has what is asked for is chosen") {
     cudaDeviceProp wanted13{};
     std::strcpy(wanted12.name, properties(2).name.c_str());
     std::strcpy(wanted13.name, properties(2).name.c_str());
-    const void* const wanted = runtime_major() == 12 ? static_cast<const void*>(&wanted12) : &wanted13;
+    const void* const wanted = runtime_major() < 13 ? static_cast<const void*>(&wanted12) : &wanted13;
     CHECK(RT(cudaChooseDevice)(&device, static_cast<const cudaDeviceProp*>(wanted)) == cudaSuccess);
     CHECK(device == 2);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structures that differ between 11, 12 and 13: each function writes its own size and not a byte more.
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
 #include "fake/runtime/device_properties.h"
-#include "tests/fake/runtime/scenario.h"
+#include "tests/fake/runtime/registered.h"
 
 using namespace cuslice::tests;
 using cuslice::fake::DeviceProperties12;
@@ -46,6 +49,8 @@ SCENARIO_IN_CHILD("device properties have the size of their version") {
         return;
     }
     CHECK(plain == 728);
+    if (runtime_major() == 11)
+        return;
     const auto get_v2 = reinterpret_cast<GetProperties>(runtime_function("cudaGetDeviceProperties_v2"));
     CHECK(bytes_written([&](void* place) { return get_v2(place, 0); }) == 1032);
     // The older layout is the beginning of the newer one.
@@ -63,7 +68,39 @@ SCENARIO_IN_CHILD("pointer attributes have the size of their version") {
     void* pointer = nullptr;
     REQUIRE(RT(cudaMalloc)(&pointer, 4096) == cudaSuccess);
     const auto get = reinterpret_cast<GetAttributes>(runtime_function("cudaPointerGetAttributes"));
-    CHECK(bytes_written([&](void* place) { return get(place, pointer); }) == (runtime_major() == 12 ? 24u : 88u));
+    CHECK(bytes_written([&](void* place) { return get(place, pointer); }) == (runtime_major() < 13 ? 24u : 88u));
+}
+
+SCENARIO_IN_CHILD("a kernel's attributes have the size of their version") {
+    const Registered code;
+    const auto get = reinterpret_cast<GetAttributes>(runtime_function("cudaFuncGetAttributes"));
+    CHECK(bytes_written([&](void* place) { return get(place, &code.fill); }) == (runtime_major() == 11 ? 56u : 144u));
+}
+
+SCENARIO_IN_CHILD("a texture's description has the size of its version") {
+    cudaResourceDesc resource{};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.desc = RT(cudaCreateChannelDesc)(32, 0, 0, 0, cudaChannelFormatKindFloat);
+    resource.res.linear.sizeInBytes = 4096;
+    REQUIRE(RT(cudaMalloc)(&resource.res.linear.devPtr, 4096) == cudaSuccess);
+    // The description at the end of a page that nothing follows: what is behind it may not be read.
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    const size_t size = runtime_major() == 11 ? 68 : 72;
+    void* const pages = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(pages != MAP_FAILED);
+    auto* const end = static_cast<char*>(pages) + page;
+    REQUIRE(::mprotect(end, page, PROT_NONE) == 0);
+    const auto* const how = reinterpret_cast<const cudaTextureDesc*>(end - size);
+    cudaTextureObject_t texture = 0;
+    REQUIRE(RT(cudaCreateTextureObject)(&texture, &resource, how, nullptr) == cudaSuccess);
+    using GetTexture = cudaError_t (*)(void*, cudaTextureObject_t);
+    const auto told = [&](const char* name) {
+        const auto get = reinterpret_cast<GetTexture>(runtime_function(name));
+        return bytes_written([&](void* place) { return get(place, texture); });
+    };
+    CHECK(told("cudaGetTextureObjectTextureDesc") == size);
+    if (runtime_major() == 11)
+        CHECK(told("cudaGetTextureObjectTextureDesc_v2") == 72);
 }
 
 SCENARIO_IN_CHILD("a pointer tells what it is") {

@@ -143,11 +143,10 @@ SCENARIO_IN_CHILD("a reset leaves the device that was set and lets its context g
     REQUIRE(RT(cudaPointerGetAttributes)(&attributes, pointer) == cudaSuccess);
     CHECK(attributes.device == 1);
     // The runtime holds the primary context once, not once more for each reset.
-    void* release = nullptr;
-    void* state = nullptr;
-    const auto find = RT(cudaGetDriverEntryPointByVersion);
-    REQUIRE(find("cuDevicePrimaryCtxRelease", &release, 12000, cudaEnableDefault, nullptr) == cudaSuccess);
-    REQUIRE(find("cuDevicePrimaryCtxGetState", &state, 12000, cudaEnableDefault, nullptr) == cudaSuccess);
+    void* const release = driver_function("cuDevicePrimaryCtxRelease");
+    void* const state = driver_function("cuDevicePrimaryCtxGetState");
+    REQUIRE(release != nullptr);
+    REQUIRE(state != nullptr);
     CHECK(reinterpret_cast<int (*)(int)>(release)(1) == 0);
     unsigned flags = 0;
     int active = 1;

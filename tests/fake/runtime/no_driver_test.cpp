@@ -15,7 +15,7 @@ namespace {
 
 /// The runtimes alone, in a folder without a driver.
 std::string runtimes_alone(const Folder& folder) {
-    for (const char* name : {"libcudart.so.12", "libcudart.so.13"}) {
+    for (const char* name : {"libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"}) {
         std::filesystem::create_symlink(kFakeFolder + "/" + name, folder.path() + "/" + name);
     }
     return folder.path();
@@ -30,7 +30,7 @@ TEST_CASE("without a driver every call gives cudaErrorInsufficientDriver") {
     }
     const Folder folder;
     const Machine machine{.library_path = runtimes_alone(folder)};
-    for (const int major : {12, 13}) {
+    for (const int major : kMajors) {
         const Outcome outcome = run_scenario("child: without a driver", major, machine);
         INFO(outcome.out << outcome.err);
         CHECK(outcome.exit_code == 0);
@@ -52,7 +52,7 @@ TEST_CASE("child: without a driver", "[.child]") {
     CHECK(RT(cudaDriverGetVersion)(&number) == cudaSuccess);
     CHECK(number == 0);
     CHECK(RT(cudaRuntimeGetVersion)(&number) == cudaSuccess);
-    CHECK(number == (runtime_major() == 12 ? 12090 : 13000));
+    CHECK(number == (runtime_major() == 11 ? 11080 : runtime_major() == 12 ? 12090 : 13000));
 }
 
 SCENARIO_IN_CHILD("with a driver and no visible GPU every call gives cudaErrorNoDevice",
@@ -67,8 +67,8 @@ SCENARIO_IN_CHILD("with a driver and no visible GPU every call gives cudaErrorNo
 
 TEST_CASE("a driver older than the runtime is insufficient") {
     const Folder folder;
-    for (const std::string version : {"11080", "12090", "13000"}) {
-        for (const int major : {12, 13}) {
+    for (const std::string version : {"10020", "11080", "12090", "13000"}) {
+        for (const int major : kMajors) {
             Machine machine = spied_machine(folder.path() + "/look-ups");
             machine.more.push_back("CUSLICE_TEST_DRIVER_VERSION=" + version);
             const Outcome outcome = run_scenario("child: with a driver of some version", major, machine);

@@ -35,6 +35,8 @@ Outcome run_scenario(const std::string& name, int major, const Machine& machine)
     return outcome;
 }
 
+std::string soname_of(int major) { return "libcudart.so." + (major == 11 ? "11.0" : std::to_string(major)); }
+
 int runtime_major() {
     const char* major = std::getenv("CUSLICE_TEST_CUDART");
     if (major == nullptr)
@@ -43,13 +45,30 @@ int runtime_major() {
 }
 
 void* runtime_function(const char* name) {
-    static void* const library = ::dlopen(("libcudart.so." + std::to_string(runtime_major())).c_str(), RTLD_NOW);
+    static void* const library = ::dlopen(soname_of(runtime_major()).c_str(), RTLD_NOW);
     if (library == nullptr)
         throw std::runtime_error(::dlerror());
     void* const function = ::dlsym(library, name);
     if (function == nullptr)
         throw std::runtime_error(std::string("no ") + name);
     return function;
+}
+
+cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph) {
+    if (runtime_major() > 11)
+        return RT(cudaGraphInstantiate)(executable, graph, 0);
+    using Form = cudaError_t (*)(cudaGraphExec_t*, cudaGraph_t, cudaGraphNode_t*, char*, size_t);
+    cudaGraphNode_t at = nullptr;
+    char log[64];
+    return reinterpret_cast<Form>(runtime_function("cudaGraphInstantiate"))(executable, graph, &at, log, sizeof log);
+}
+
+void* driver_function(const char* name) {
+    // NVIDIA's header calls it deprecated. 11 has no status, and leaves the last argument alone.
+    using Form = cudaError_t (*)(const char*, void**, unsigned long long, cudaDriverEntryPointQueryResult*);
+    void* function = nullptr;
+    const auto find = reinterpret_cast<Form>(runtime_function("cudaGetDriverEntryPoint"));
+    return find(name, &function, cudaEnableDefault, nullptr) == cudaSuccess ? function : nullptr;
 }
 
 }  // namespace cuslice::tests

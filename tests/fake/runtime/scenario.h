@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test bodies that run in a child process of their own, on a fake machine of their own, once for each of the two
+// Test bodies that run in a child process of their own, on a fake machine of their own, once for each of the
 // libraries: CUDA state lives as long as its process.
 #pragma once
 
@@ -32,18 +32,25 @@ Outcome run_scenario(const std::string& name, int major, const Machine& machine 
 /// The function `name` of the library that this child tests; it is opened by its SONAME at the first call.
 void* runtime_function(const char* name);
 
-/// Major version of the library that this child tests: 12 or 13.
+/// Major version of the library that this child tests: 11, 12 or 13.
 int runtime_major();
+inline constexpr int kMajors[] = {11, 12, 13};
+std::string soname_of(int major);
+
+/// cudaGraphInstantiate, in the form that this child's library has.
+cudaError_t instantiate(cudaGraphExec_t* executable, cudaGraph_t graph);
+/// The driver's function, asked for through the runtime; null if there is none.
+void* driver_function(const char* name);
 
 /// A function of the library under test with the type that NVIDIA's 13.0 header gives it.
 #define RT(name) reinterpret_cast<decltype(&::name)>(::cuslice::tests::runtime_function(#name))
 
-/// SCENARIO_IN_CHILD("what holds", Machine{...}) { body } runs the body for both libraries and fails as it fails.
+/// SCENARIO_IN_CHILD("what holds", Machine{...}) { body } runs the body for all libraries and fails as it fails.
 #define SCENARIO_IN_CHILD(name, ...)                                                                   \
     TEST_CASE(name) {                                                                                  \
-        for (const int major : {12, 13}) {                                                             \
+        for (const int major : kMajors) {                                                              \
             const auto outcome = ::cuslice::tests::run_scenario("child: " name, major, ##__VA_ARGS__); \
-            INFO("libcudart.so." << major << "\n" << outcome.out << outcome.err);                      \
+            INFO(::cuslice::tests::soname_of(major) << "\n" << outcome.out << outcome.err);            \
             CHECK(outcome.exit_code == 0);                                                             \
         }                                                                                              \
     }                                                                                                  \

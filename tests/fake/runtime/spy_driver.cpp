@@ -3,6 +3,7 @@
 // to the driver CUSLICE_TEST_DRIVER.
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -23,7 +24,7 @@ extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(c
                                                                                CUdriverProcAddressQueryResult* status) {
     static FILE* const log = std::fopen(std::getenv("CUSLICE_TEST_SPY"), "w");
     static void* const driver = dlopen(std::getenv("CUSLICE_TEST_DRIVER"), RTLD_NOW);
-    static const auto real = reinterpret_cast<decltype(&cuGetProcAddress_v2)>(
+    static const auto real = reinterpret_cast<PFN_cuGetProcAddress_v12000>(
         driver == nullptr ? nullptr : dlsym(driver, "cuGetProcAddress_v2"));
     if (log != nullptr) {
         std::fprintf(log, "%s %d %llu\n", *symbol == '\0' ? "(empty)" : symbol, version,
@@ -36,4 +37,12 @@ extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(c
         return CUDA_SUCCESS;
     }
     return real == nullptr ? CUDA_ERROR_NOT_INITIALIZED : real(symbol, function, version, flags, status);
+}
+
+#undef cuGetProcAddress
+extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress(const char* symbol, void** function,
+                                                                            int version, cuuint64_t flags) {
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    const CUresult result = cuGetProcAddress_v2(symbol, function, version, flags, &status);
+    return result == CUDA_SUCCESS && status != CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
 }

@@ -216,7 +216,7 @@ TEST_CASE("a program that carries its runtime is told once how to relink it") {
     CHECK(said[0].starts_with("the CUDA runtime in "));
     CHECK(said[0].ends_with(
         " sees each split GPU as one, with the memory of its first partition, as it is not the shared one "
-        "of CUDA 12 or 13. Start the program with cuslice run "
+        "of CUDA 11, 12 or 13. Start the program with cuslice run "
         "--redirect-runtime=program, or relink it with nvcc -cudart shared: "
         "NVCC_APPEND_FLAGS=\"-cudart shared\" make"));
 }

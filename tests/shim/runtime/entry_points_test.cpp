@@ -19,6 +19,9 @@ cudaError_t find(const char*, void** function, unsigned long long, cudaDriverEnt
         *function = found;
     return made_up().runtime_says;
 }
+cudaError_t find_of_11(const char* name, void** function, unsigned long long flags) {
+    return find(name, function, flags, nullptr);
+}
 cudaError_t find_by_version(const char* name, void** function, unsigned, unsigned long long flags,
                             cudaDriverEntryPointQueryResult* status) {
     return find(name, function, flags, status);
@@ -69,6 +72,21 @@ TEST_CASE("a function of the driver is the driver shim's, in the runtime's versi
     scene.runtime.functions.erase(runtime::Id::cudaRuntimeGetVersion);
     CHECK(ASK(cudaGetDriverEntryPoint, "cuMemAlloc", &scene.function, 1ull, nullptr) ==
           "cuGetProcAddress_v2 cuMemAlloc 13000 1");
+}
+
+TEST_CASE("a driver with the first form of its look-up alone is asked by that one, and by a runtime of 11") {
+    Scene scene;
+    scene.runtime.old_driver = true;
+    const std::string legacy = std::to_string(CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+    CHECK(ASK(cudaGetDriverEntryPoint, "cuMemAlloc", &scene.function, 0ull, nullptr) ==
+          "cuGetProcAddress cuMemAlloc 12090 " + legacy);
+    CHECK(scene.function == kOurs);
+    scene.function = nullptr;
+    scene.runtime.old_driver = false;
+    scene.runtime.put(runtime::Id::cudaGetDriverEntryPoint, &find_of_11);
+    CHECK(ASK_FORM(cudaGetDriverEntryPoint, 11, "cuMemAlloc", &scene.function, 0ull) ==
+          "cuGetProcAddress_v2 cuMemAlloc 12090 " + legacy);
+    CHECK(scene.function == kOurs);
 }
 
 TEST_CASE("what neither the runtime nor the driver shim has stays as the runtime says") {

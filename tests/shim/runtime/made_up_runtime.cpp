@@ -13,14 +13,10 @@ namespace {
 MadeUpRuntime* now = nullptr;
 
 constexpr const char* kNames[] = {
-#define CUSLICE_RUNTIME(symbol, version) #symbol,
-#define CUSLICE_RUNTIME_BOTH(symbol) #symbol,
-#define CUSLICE_RUNTIME_FORMS(symbol) #symbol,
+#define CUSLICE_RUNTIME(symbol, in_11, in_12, in_13) #symbol,
 #define CUSLICE_RUNTIME_NEEDED(symbol) #symbol,
 #include "shim/runtime/functions.def"
 #undef CUSLICE_RUNTIME
-#undef CUSLICE_RUNTIME_BOTH
-#undef CUSLICE_RUNTIME_FORMS
 #undef CUSLICE_RUNTIME_NEEDED
 };
 
@@ -44,6 +40,7 @@ const SplitView kView{
         return CUDA_SUCCESS;
     },
     .has_company = [](int) { return now->company; },
+    .say_too_old = [](const void*) { now->note("too old"); },
     .priority_of =
         [](int part, int* priority) {
             if (!now->priorities.count(part))
@@ -117,7 +114,7 @@ void* runtime_function(int, Id id) {
     const auto found = tests::now->functions.find(id);
     return found == tests::now->functions.end() ? nullptr : found->second;
 }
-int loaded_version(int) { return tests::now->version; }
+int loaded_version(int version) { return version == 13 ? tests::now->version : version; }
 
 }  // namespace cuslice::runtime
 
@@ -133,11 +130,14 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     DRIVER(cuDevicePrimaryCtxReset_v2, device);
     return CUDA_SUCCESS;
 }
-CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     if (made_up().driver_says != CUDA_SUCCESS)
         return made_up().driver_says;
     std::memset(uuid, 0x30 + device, sizeof *uuid);
     return CUDA_SUCCESS;
+}
+CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    return made_up().old_driver ? CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER : cuDeviceGetUuid(uuid, device);
 }
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
     if (made_up().driver_says != CUDA_SUCCESS)
@@ -246,8 +246,15 @@ CUresult CUDAAPI cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType ty
     DRIVER(cuMemSetMemPool, location->id, type, pool);
     return CUDA_SUCCESS;
 }
+CUresult CUDAAPI cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+    DRIVER(cuGetProcAddress, name, version, flags);
+    *function = reinterpret_cast<void*>(uintptr_t{0x4711});
+    return CUDA_SUCCESS;
+}
 CUresult CUDAAPI cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult*) {
+    if (made_up().old_driver)
+        return CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER;
     DRIVER(cuGetProcAddress_v2, name, version, flags);
     *function = reinterpret_cast<void*>(uintptr_t{0x4711});
     return CUDA_SUCCESS;

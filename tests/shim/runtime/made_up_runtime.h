@@ -25,6 +25,7 @@ struct MadeUpRuntime {
     bool company = false;           // another part of a GPU is in use
     std::map<int, int> priorities;  // of the parts that have one
     int version = 13;               // of the runtime that is loaded
+    bool old_driver = false;        // it has the first forms of its functions alone
     CUresult made_current = CUDA_SUCCESS, driver_says = CUDA_SUCCESS;
     cudaError_t runtime_says = cudaSuccess;
     int runtime_device = 1;  // what it puts where it tells a GPU

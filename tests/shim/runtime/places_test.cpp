@@ -88,16 +88,24 @@ TEST_CASE("managed memory is advised and fetched to the physical GPU, or to the 
     const auto advice = cudaMemAdviseSetPreferredLocation;
     const size_t bytes = 8;
     const std::string prefix = in_words("cudaMemAdvise", kPointer, bytes, advice);
+    CHECK(ASK_FORM(cudaMemAdvise, 11, kPointer, bytes, advice, 3) == prefix + " 1");
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, 3) == prefix + " 1");
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, cudaCpuDeviceId) == prefix + " -1");
     // One that isn't there is not the host.
     CHECK(ASK_FORM(cudaMemAdvise, 12, kPointer, bytes, advice, 100) == prefix + " -2");
+    // A caller that names no version has the newest form, whose arguments an older runtime doesn't take.
     runtime.functions.clear();
+    runtime.version = 12;
+    CHECK(ASK_FORM(cudaMemAdvise, 13, kPointer, bytes, advice, on_gpu(3)).empty());
+    CHECK(runtime.result == cudaErrorNotSupported);
+    runtime.version = 13;
     CHECK(ASK_FORM(cudaMemAdvise, 13, kPointer, bytes, advice, on_gpu(3)) == prefix + " gpu1");
     CHECK(ASK_FORM(cudaMemAdvise, 13, kPointer, bytes, advice, on_host()) == prefix + " host3");
     CHECK(ASK_12(cudaMemAdvise_v2, kPointer, bytes, advice, on_gpu(2)) ==
           in_words("cudaMemAdvise_v2", kPointer, bytes, advice) + " gpu1");
 
+    CHECK(ASK_FORM(cudaMemPrefetchAsync, 11, kPointer, bytes, 3, nullptr) == "cudaMemPrefetchAsync * 8 1 0");
+    CHECK(ASK_FORM(cudaMemPrefetchAsync_ptsz, 11, kPointer, bytes, 3, nullptr) == "cudaMemPrefetchAsync_ptsz * 8 1 0");
     CHECK(ASK_FORM(cudaMemPrefetchAsync, 12, kPointer, bytes, 3, nullptr) == "cudaMemPrefetchAsync * 8 1 0");
     CHECK(ASK_FORM(cudaMemPrefetchAsync, 12, kPointer, bytes, cudaCpuDeviceId, nullptr) ==
           "cudaMemPrefetchAsync * 8 -1 0");
