@@ -11,9 +11,9 @@ namespace cuslice::cli {
 namespace {
 
 // The newer ones first: they answer a program that looks the functions up without saying where.
-constexpr std::string_view kFakePreloads[] = {"/libcudart.so.13",   "/libcudart.so.12", "/libcudart.so.11.0",
-                                              "/libcublas.so.13",   "/libcublas.so.12", "/libcublasLt.so.13",
-                                              "/libcublasLt.so.12", "/libcudnn.so.9"};
+constexpr std::string_view kFakePreloads[] = {
+    "/libcudart.so.13", "/libcudart.so.12",   "/libcudart.so.11.0", "/libcublas.so.13",   "/libcublas.so.12",
+    "/libcublas.so.11", "/libcublasLt.so.13", "/libcublasLt.so.12", "/libcublasLt.so.11", "/libcudnn.so.9"};
 
 std::string folder_of(const std::string& path) {
     const size_t slash = path.rfind('/');

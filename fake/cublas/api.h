@@ -73,12 +73,14 @@ const char* status_name(CublasStatus status);
 /// The same in words.
 const char* status_text(CublasStatus status);
 
-/// Version of this cuBLAS: the release of cuBLAS 12 or 13 (CUSLICE_CUBLAS_MAJOR) whose names exports.def lists.
+/// Version of this cuBLAS: the release of cuBLAS 11, 12 or 13 (CUSLICE_CUBLAS_MAJOR) whose names exports.def lists.
 struct LibraryVersion {
     int major, minor, patch, cudart;
 };
 #ifdef CUSLICE_CUBLAS_MAJOR
-#if CUSLICE_CUBLAS_MAJOR == 12
+#if CUSLICE_CUBLAS_MAJOR == 11
+inline constexpr LibraryVersion kLibraryVersion{11, 11, 3, 11080};
+#elif CUSLICE_CUBLAS_MAJOR == 12
 inline constexpr LibraryVersion kLibraryVersion{12, 9, 3, 12090};
 #else
 inline constexpr LibraryVersion kLibraryVersion{13, 4, 1, 13020};

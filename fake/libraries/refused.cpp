@@ -5,23 +5,18 @@
 // up its own arguments (x86_64 System V), and a status has the size of int.
 
 #include "fake/libraries/report.h"
+#include "fake/of_version.h"
 
 #include <atomic>
 
-#define CUSLICE_EXPORT(name, versions) CUSLICE_REFUSE_##versions(name)
-#define CUSLICE_EXPORT_64(name, versions) CUSLICE_REFUSE_##versions(name) CUSLICE_REFUSE_##versions(name##_64)
-#define CUSLICE_REFUSE_both(name)                                 \
+#define CUSLICE_EXPORT(name, versions) CUSLICE_OF_##versions(CUSLICE_REFUSE(name))
+#define CUSLICE_EXPORT_64(name, versions) \
+    CUSLICE_EXPORT(name, versions) CUSLICE_OF_from_12(CUSLICE_EXPORT(name##_64, versions))
+#define CUSLICE_REFUSE(name)                                      \
     extern "C" [[gnu::weak]] int refused_##name() __asm__(#name); \
     int refused_##name() {                                        \
         static constinit std::atomic<bool> said{false};           \
         cuslice::fake::report_unsupported(#name, said);           \
         return CUSLICE_REFUSED;                                   \
     }
-#if CUSLICE_LIBRARY_MAJOR == 12
-#define CUSLICE_REFUSE_only_12(name) CUSLICE_REFUSE_both(name)
-#define CUSLICE_REFUSE_only_13(name)
-#else
-#define CUSLICE_REFUSE_only_12(name)
-#define CUSLICE_REFUSE_only_13(name) CUSLICE_REFUSE_both(name)
-#endif
 #include CUSLICE_EXPORTS

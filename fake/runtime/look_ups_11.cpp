@@ -3,7 +3,6 @@
 // cuGetProcAddress, or where a driver before 11.3 has none, by their exported names.
 
 #include "fake/runtime/driver.h"
-#include "fake/runtime/version.h"
 
 #include <dlfcn.h>
 #include <cstring>
@@ -11,6 +10,7 @@
 namespace cuslice::fake {
 namespace {
 
+constexpr int kOwnVersion = 11080;
 constinit std::atomic<void*> driver{nullptr};
 constinit std::atomic<PFN_cuGetProcAddress_v11030> get_proc_address{nullptr};
 
@@ -54,7 +54,7 @@ bool open_driver() {
     driver.store(library, std::memory_order_release);
     void* itself = nullptr;
     if (function != nullptr)
-        function("cuGetProcAddress", &itself, runtime_version(), CU_GET_PROC_ADDRESS_DEFAULT);
+        function("cuGetProcAddress", &itself, kOwnVersion, CU_GET_PROC_ADDRESS_DEFAULT);
     return true;
 }
 

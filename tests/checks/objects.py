@@ -186,7 +186,7 @@ def main():
     fake = exports(libraries / "fake/libcuda.so.1")
     expect(not driver - fake, f"fake libcuda.so.1: does not export {sorted(driver - fake)[:10]}")
     expect("cuslice_marker" not in fake, "fake libcuda.so.1: passes itself off as cuslice")
-    replaced = [f"lib{name}.so.{major}" for major in (12, 13) for name in ("cudart", "cublas", "cublasLt")] + ["libcudnn.so.9"]
+    replaced = [*sonames.values(), *(f"lib{name}.so.{v}" for v in of for name in ("cublas", "cublasLt")), "libcudnn.so.9"]
     for name in ("libcuda.so.1", "libnvidia-ml.so.1", *replaced):
         expect(dynamic(libraries / "fake" / name)["SONAME"] == [name], f"fake {name}: carries another name")
     for name in replaced:

@@ -3,34 +3,13 @@
 // one line the first time. NVIDIA's headers are not included here, so that one shape suits them all: a caller cleans up
 // its own arguments (x86_64 System V), and all of these return an int-sized error.
 
+#define CUSLICE_LIBRARY_MAJOR (CUSLICE_CUDART_VERSION / 1000)
+#include "fake/of_version.h"
 #include "fake/runtime/versioned/refuse.h"
 
 #include <atomic>
 
-#define CUSLICE_CUDART_EXPORT(name, versions, state) CUSLICE_CUDART_##versions(CUSLICE_CUDART_##state, name)
-#define CUSLICE_CUDART_all(state, name) state(name)
-#if CUSLICE_CUDART_VERSION >= 13000
-#define CUSLICE_CUDART_only_13(state, name) state(name)
-#else
-#define CUSLICE_CUDART_only_13(state, name)
-#endif
-#if CUSLICE_CUDART_VERSION >= 12000
-#define CUSLICE_CUDART_from_12(state, name) state(name)
-#define CUSLICE_CUDART_only_11(state, name)
-#else
-#define CUSLICE_CUDART_from_12(state, name)
-#define CUSLICE_CUDART_only_11(state, name) state(name)
-#endif
-#if CUSLICE_CUDART_VERSION < 13000
-#define CUSLICE_CUDART_until_12(state, name) state(name)
-#else
-#define CUSLICE_CUDART_until_12(state, name)
-#endif
-#if CUSLICE_CUDART_VERSION / 1000 == 12
-#define CUSLICE_CUDART_only_12(state, name) state(name)
-#else
-#define CUSLICE_CUDART_only_12(state, name)
-#endif
+#define CUSLICE_CUDART_EXPORT(name, versions, state) CUSLICE_OF_##versions(CUSLICE_CUDART_##state(name))
 #define CUSLICE_CUDART_defined(name)
 #define CUSLICE_CUDART_refused(name)                              \
     extern "C" int refused_##name() __asm__(#name);               \

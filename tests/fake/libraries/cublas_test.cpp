@@ -8,7 +8,7 @@ using namespace fake_test;
 
 namespace {
 
-const std::string kFiles[] = {"libcublas.so.12", "libcublas.so.13"};
+const std::string kFiles[] = {"libcublas.so.11", "libcublas.so.12", "libcublas.so.13"};
 
 struct Handle {
     void *library, *handle = nullptr;

@@ -14,15 +14,19 @@ using namespace fake_test;
 
 namespace {
 
-constexpr int both = 0, only_12 = 12, only_13 = 13;
+struct Versions {
+    int first, last;
+};
+constexpr Versions all{11, 13}, from_12{12, 13}, until_12{11, 12}, only_11{11, 11}, only_12{12, 12}, only_13{13, 13};
 
 struct Export {
     const char* name;
-    int only;
+    Versions versions;
+    bool wide = false;  // its integers have 64 bits, from 12 on
 };
 
 #define CUSLICE_EXPORT(name, versions) {#name, versions},
-#define CUSLICE_EXPORT_64(name, versions) {#name, versions}, {#name "_64", versions},
+#define CUSLICE_EXPORT_64(name, versions) {#name, versions}, {#name "_64", versions, true},
 constexpr Export cublas[] = {
 #include "fake/cublas/exports.def"
 };
@@ -41,8 +45,10 @@ struct Library {
     int refused;
 };
 const Library kLibraries[] = {
+    {"libcublas.so.11", 11, std::begin(cublas), std::end(cublas), 507, 15},
     {"libcublas.so.12", 12, std::begin(cublas), std::end(cublas), 746, 15},
     {"libcublas.so.13", 13, std::begin(cublas), std::end(cublas), 756, 15},
+    {"libcublasLt.so.11", 11, std::begin(cublaslt), std::end(cublaslt), 234, 15},
     {"libcublasLt.so.12", 12, std::begin(cublaslt), std::end(cublaslt), 180, 15},
     {"libcublasLt.so.13", 13, std::begin(cublaslt), std::end(cublaslt), 186, 15},
     {"libcudnn.so.9", 12, std::begin(cudnn), std::end(cudnn), 243, 3000},
@@ -51,7 +57,8 @@ const Library kLibraries[] = {
 std::set<std::string> names_of(const Library& library) {
     std::set<std::string> names;
     for (const Export* one = library.begin; one != library.end; one++)
-        if (one->only == both || one->only == library.major)
+        if (one->versions.first <= library.major && library.major <= one->versions.last &&
+            (!one->wide || library.major > 11))
             names.insert(one->name);
     return names;
 }
