@@ -53,7 +53,10 @@ class Environment:
         self.folders = []
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        run([sys.executable, "-m", "venv", folder / "venv"])
+        python = sys.executable if package.python == "python3" else shutil.which(package.python)
+        if not python:
+            raise Unavailable(f"there is no {package.python} here")
+        run([python, "-m", "venv", folder / "venv"])
         if package.headers:
             self.prepare_headers(fake)
         if package.wanted:

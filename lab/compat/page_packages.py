@@ -17,6 +17,7 @@ class Package:
     one_gpu: bool = False  # it uses one GPU only, and is started once for each
     shows: bool = False  # it takes no memory, and shows what others have
     headers: bool = False  # it is built from its source, with CUDA's headers and a compiler
+    python: str = "python3"  # the version of Python that it has a wheel for
     redirected: bool = False  # it carries NVIDIA's static runtime, with its symbols
     note: str = ""  # what else a reader should know of how it was run
 
@@ -26,6 +27,15 @@ PACKAGES = (
     Package("tensorflow", "fill_tensorflow.py", "tensorflow", ("tensorflow[and-cuda]==2.21.0",),
             libraries=("nvidia/cusolver/lib",),
             note="with `nvidia/cusolver/lib` of its packages in `LD_LIBRARY_PATH`, which it doesn't find by itself"),
+    Package("torch-cuda11", "fill_torch.py", "torch", ("torch==2.0.1", "numpy==1.26.4"), python="python3.11",
+            note="the last one that the Python index has for CUDA 11, on Python 3.11"),
+    Package("tensorflow-cuda11", "fill_tensorflow.py", "tensorflow",
+            ("tensorflow==2.11.1", "numpy==1.23.5", "nvidia-cuda-runtime-cu11==11.8.89", "nvidia-cublas-cu11==11.11.3.6",
+             "nvidia-cufft-cu11==10.9.0.58", "nvidia-curand-cu11==10.3.0.86", "nvidia-cusolver-cu11==11.4.1.48",
+             "nvidia-cusparse-cu11==11.7.5.86", "nvidia-cudnn-cu11==8.6.0.163"), python="python3.9",
+            libraries=("nvidia/cublas/lib", "nvidia/cufft/lib", "nvidia/curand/lib", "nvidia/cusolver/lib",
+                       "nvidia/cusparse/lib", "nvidia/cudnn/lib", "nvidia/cuda_runtime/lib"),
+            note="on Python 3.9, with the folders of NVIDIA's packages in `LD_LIBRARY_PATH`, where it expects a toolkit's"),
     Package("jax", "fill_jax.py", "jax", ("jax[cuda12]==0.10.2",), device_files=True,
             note="with an empty `/dev/nvidiactl`, for which it looks before it asks for a driver"),
     Package("cupy", "fill_cupy.py", "cupy-cuda13x", ("cupy-cuda13x[ctk]==14.2.0",), redirected=True,
