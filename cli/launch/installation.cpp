@@ -10,9 +10,11 @@
 namespace cuslice::cli {
 namespace {
 
-// The newer ones first: they answer a program that looks the functions up without saying where.
+// A caller that names no version gets the first. TensorFlow's do, as it has stand-ins of its own for the runtime's
+// names; it is built for CUDA 12, and before that for 11, whose structures the functions of 12 with the same names
+// have.
 constexpr std::string_view kFakePreloads[] = {
-    "/libcudart.so.13", "/libcudart.so.12",   "/libcudart.so.11.0", "/libcublas.so.13",   "/libcublas.so.12",
+    "/libcudart.so.12", "/libcudart.so.11.0", "/libcudart.so.13",   "/libcublas.so.13",   "/libcublas.so.12",
     "/libcublas.so.11", "/libcublasLt.so.13", "/libcublasLt.so.12", "/libcublasLt.so.11", "/libcudnn.so.9"};
 
 std::string folder_of(const std::string& path) {

@@ -69,11 +69,11 @@ const SplitView* view() {
 }
 
 int loaded_version(int version) {
-    if (version < kNewest || handle_of(version))
+    if (handle_of(version))
         return version;
-    for (int older = kNewest - 1; older >= kOldest; older--)
-        if (handle_of(older))
-            return older;
+    for (int other = kNewest; other >= kOldest; other--)
+        if (handle_of(other))
+            return other;
     return version;
 }
 

@@ -25,8 +25,8 @@ enum class Id : uint16_t {
 // The split, once the GPUs are known; null where none is split, or the driver doesn't start: all is the runtime's then.
 const SplitView* view();
 
-// The address of a function in the runtime that is loaded, of major version 11, 12 or 13; null if it has none. What
-// asks for 13 without naming a version gets an older one where there is no other.
+// The address of a function in the runtime that is loaded, of major version 11, 12 or 13; null if it has none. A caller
+// that names no version comes by 12 or, by dlsym, 13: if that one isn't loaded, it gets the newest that is.
 void* runtime_function(int version, Id id);
 // The version that a caller of this one's functions really gets.
 int loaded_version(int version);

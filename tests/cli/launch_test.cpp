@@ -265,8 +265,8 @@ TEST_CASE(
     };
     const Words fake = {"--fake=2xstub"};
     std::string ours = kLibrary;
-    for (const char* name : {"cudart.so.13", "cudart.so.12", "cublas.so.13", "cublas.so.12", "cublasLt.so.13",
-                             "cublasLt.so.12", "cudnn.so.9"})
+    for (const char* name : {"cudart.so.12", "cudart.so.11.0", "cudart.so.13", "cublas.so.13", "cublas.so.12",
+                             "cublas.so.11", "cublasLt.so.13", "cublasLt.so.12", "cublasLt.so.11", "cudnn.so.9"})
         ours.append(":").append(kFakeFolder).append("/lib").append(name);
     CHECK(preload(launch(fake, program), {}) == ours);
     CHECK(preload(launch(fake, launch({}, program)), {}) == ours);

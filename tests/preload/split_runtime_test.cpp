@@ -182,6 +182,18 @@ TEST_CASE("a runtime before 11.3 has the driver's view of the parts, and is said
                              "that of CUDA 11.3 or newer\n");
 }
 
+TEST_CASE("a library with stand-ins for the runtime's names gets structures of its version's size") {
+    const std::string major = GENERATE("11", "12");
+    const Words split = GENERATE(Words{}, Words{"--split", "0=2"});
+    CAPTURE(major, split);
+    Folder books;
+    const Outcome outcome = run(joined(joined({CUSLICE_TEST_LAUNCH, "run", "--fake", "1xa100-40g"}, split),
+                                       {"--", kGuests + "/guest_stand_ins_user", kGuests + "/libguest_stand_ins.so"}),
+                                plain({"CUSLICE_FAKE_DIR=" + books.path(), "CUDART=" + soname_of(major)}));
+    INFO(outcome.err);
+    CHECK(outcome.out == "0 728\n");
+}
+
 TEST_CASE("two versions in one process tell one story") {
     Folder books;
     const auto [program, other] =
