@@ -15,7 +15,7 @@ def body():
         fill(
             gpu,
             lambda size: torch.empty(size, dtype=torch.uint8, device=f"cuda:{gpu}"),
-            lambda error: isinstance(error, torch.OutOfMemoryError),
+            lambda error: isinstance(error, cuda.OutOfMemoryError),
             cuda.empty_cache,
         )
         ones = torch.zeros(64, 64, device=f"cuda:{gpu}")
