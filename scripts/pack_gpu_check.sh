@@ -29,12 +29,12 @@ mkdir "$top/lab/hardware"
 for file in "$build"/lab/hardware/*; do
     case $file in
     */CMakeFiles | */gpu_check.sh | */test | *.cmake | *.cubin) ;;
-    */limit_runtime_nvcc_static) ;;  # has NVIDIA's runtime inside, which is not ours to hand on
+    */*_nvcc_static) ;;  # has NVIDIA's runtime inside, which is not ours to hand on
     *) cp -r "$file" "$top/lab/hardware" ;;
     esac
 done
-# From this the same program is built over there, where nvcc is.
-cp "$root"/lab/hardware/{limit_runtime.cpp,management.h,report.h} "$top/lab/hardware"
+# From these the same programs are built over there, where nvcc is.
+cp "$root"/lab/hardware/{limit_runtime.cpp,parts_runtime.cpp,management.h,report.h} "$top/lab/hardware"
 cp "$root/scripts/gpu_check.sh" "$root/LICENSE" "$top"
 cp "$root/docs/gpu-check.md" "$top/README.md"
 git -C "$root" describe --always --dirty --abbrev=12 >"$top/commit" 2>/dev/null || rm "$top/commit"

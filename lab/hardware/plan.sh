@@ -25,8 +25,8 @@ steps() {
 smoke 20 The first look
 limit 20 The limit: driver API, CUDA runtime
 job 16 Several processes: a job, a group, two slices
-modes 34 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
-split 14 One GPU split in two
+modes 30 Growth, preallocation, deferred frees; pools, virtual and managed memory, graphs
+split 12 One GPU split in two
 context_cost 10 What a context, modules and allocations take, counted to the byte
 call_times 24 What calls cost, without and under cuslice
 blocking 18 Which calls wait for a running kernel
@@ -36,20 +36,21 @@ ipc 8 Memory for other processes, and duplicate locations
 shown 6 What nvidia-smi and cuslice devices show
 kernels 8 Kernels as a fat binary and as PTX
 side_by_side 6 Two contexts, and kernels side by side
-visible_devices 18 CUDA_VISIBLE_DEVICES with duplicates
+visible_devices 14 CUDA_VISIBLE_DEVICES with duplicates
 static_runtime 20 The CUDA runtime that a program carries: what it calls, the limit, and led to the shared one
-tools 18 compute-sanitizer and cuda-gdb
+static_split 20 A program that carries the CUDA runtime, on two parts of one GPU
+tools 14 compute-sanitizer and cuda-gdb
 libraries 16 What cuBLAS, cuDNN and NCCL take
 torch_limit 72 PyTorch: the limit
 torch_split 16 PyTorch on a GPU split in two
 torch_graphs 36 PyTorch: CUDA graphs
 ranks 36 torchrun: two ranks on one GPU, gloo and NCCL
-limit_jax 44 JAX: the limit
+limit_jax 40 JAX: the limit
 limit_tensorflow 16 TensorFlow and Keras: the limit
 tensorflow_split 14 TensorFlow on a GPU split in two
 limit_cupy 14 CuPy: the limit, and led to the shared runtime
 limit_numba 12 Numba: the limit
-askers 28 Which modules ask for cuGetProcAddress
+askers 26 Which modules ask for cuGetProcAddress
 END
 }
 

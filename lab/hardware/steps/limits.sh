@@ -16,18 +16,23 @@ limit() {
     return $failed
 }
 
-# A program with the runtime inside. It has code of NVIDIA's in it and is in no archive: it is built here, if it isn't
-# there and nvcc is.
+# with_runtime NAME: $program, from NAME.cpp, with the runtime inside. It has code of NVIDIA's in it and is in no archive:
+# it is built here, if it isn't there and nvcc is.
+with_runtime() {
+    local nvcc
+    program=$here/$1_nvcc_static
+    [ ! -x "$program" ] || return 0
+    [ -z "$CHECK_FAKE" ] || skip "$1_nvcc_static was not built, and there is no device code for the fake GPU to build here"
+    nvcc=$(tool nvcc) && [ -e "$here/$1.cpp" ] || skip "$1_nvcc_static was not built, and no nvcc is here"
+    program=$CHECK_WORK/$1_nvcc_static
+    guarded 14 1 "$nvcc" -std=c++20 -O1 -arch native -cudart static -DCUSLICE_CHECK_STATIC_RUNTIME -I"$CHECK_BUILD" \
+        -x cu "$here/$1.cpp" -Xlinker "$here/libcuslice_check.a" -o "$program" >&2 ||
+        { echo "nvcc did not build it: $?" >&2 && return 1; }
+}
+
 static_runtime() {
-    local failed=0 program=$here/limit_runtime_nvcc_static nvcc
-    if [ ! -x "$program" ]; then
-        [ -z "$CHECK_FAKE" ] || skip "limit_runtime_nvcc_static was not built, and the runtime would not start on the fake GPU"
-        nvcc=$(tool nvcc) && [ -e "$here/limit_runtime.cpp" ] || skip "limit_runtime_nvcc_static was not built, and no nvcc is here"
-        program=$CHECK_WORK/limit_runtime_nvcc_static
-        guarded 14 1 "$nvcc" -std=c++20 -O1 -arch native -cudart static -DCUSLICE_CHECK_STATIC_RUNTIME -I"$CHECK_BUILD" \
-            -x cu "$here/limit_runtime.cpp" -Xlinker "$here/libcuslice_check.a" -o "$program" >&2 ||
-            { echo "nvcc did not build it: $?" >&2 && return 1; }
-    fi
+    local failed=0 program
+    with_runtime limit_runtime || return
     traced "$program" || failed=1
     echo
     table_head
@@ -102,6 +107,22 @@ ways() {
     echo
     while [ "$1" != -- ]; do before+=("$1") && shift; done
     CHECK_TABLE=yes watched "${before[@]}" -- "$here/ways" "${@:2}"
+}
+
+# As nvcc links it by default, led to the shared runtime: two parts, values, copies between them, a reset.
+static_split() {
+    local failed=0 gpu program
+    with_runtime parts_runtime || return
+    find_runtime
+    slices
+    gpu=$(raw "$here/devices" about | sed -n 's/^uuid //p')
+    printf '```\n'
+    guarded 5 1 "${cuslice_run[@]}" --redirect-runtime=program --split "$gpu=2GiB+2GiB" -- "$program" 2 2>&1 || {
+        echo "(exit $?)"
+        failed=1
+    }
+    printf '```\n'
+    return $failed
 }
 
 # Two parts, through the driver and the runtime, each with what it printed: NVIDIA's runtime may refuse.
