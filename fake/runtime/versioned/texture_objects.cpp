@@ -53,8 +53,10 @@ cudaError_t texture_create_v2(cudaTextureObject_t* object, const cudaResourceDes
 }
 
 cudaError_t texture_describe(void* out, cudaTextureObject_t object) {
+    if (out == nullptr)
+        return describe_texture(nullptr, object);
     cudaTextureDesc whole{};
-    const cudaError_t result = describe_texture(out != nullptr ? &whole : nullptr, object);
+    const cudaError_t result = describe_texture(&whole, object);
     if (result == cudaSuccess)
         std::memcpy(out, static_cast<const void*>(&whole), kBytesKnown);
     return result;
