@@ -161,6 +161,9 @@ def main():
     shim = libraries / "libcuslice-runtime.so"
     wanted = set().union(*of.values(), (f"cuslice_runtime_{v}" for v in of))
     expect(exports(shim) == wanted, f"{shim.name}: exports {sorted(exports(shim) ^ wanted)}")
+    # A caller that names no version finds each of them, and one alone.
+    named = [line.split()[-1].split("@@")[0] for line in run("nm", "-D", "--defined-only", shim).splitlines() if "@@" in line]
+    expect(sorted(named) == sorted(set().union(*of.values())), f"{shim.name}: names without a default version, or with two")
     for path in (shim, *(libraries / f"libcuslice-cudart{v}.so" for v in of)):
         newer = sorted(v for v in versions(path) if v > NEWEST)
         expect(not newer, f"{path.name}: needs GLIBC_{newer}, newer than {NEWEST}")

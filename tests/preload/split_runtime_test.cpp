@@ -194,6 +194,16 @@ TEST_CASE("a library with stand-ins for the runtime's names gets structures of i
     CHECK(outcome.out == "0 728\n");
 }
 
+TEST_CASE("a caller that names no version gets the runtime that is loaded, whichever that is") {
+    const std::string major = GENERATE("11", "12");
+    CAPTURE(major);
+    Folder books;
+    const Outcome outcome = run({kGuests + "/guest_stand_ins_user", kGuests + "/libguest_stand_ins.so"},
+                                split_in("0=2", "1xa100-40g", books.path(), {"CUDART=" + soname_of(major)}));
+    INFO(outcome.err);
+    CHECK(outcome.out == "0 728\n");
+}
+
 TEST_CASE("two versions in one process tell one story") {
     Folder books;
     const auto [program, other] =

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the library with stand-ins, and prints how many bytes it was told of a GPU, with what call's answer.
+// Opens the runtime and the library with stand-ins for it, as TensorFlow does when it starts. Prints a call's answer,
+// and how many bytes it was told of a GPU.
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 int main(int, char** words) {
+    dlopen(std::getenv("CUDART"), RTLD_NOW);
     void* const library = dlopen(words[1], RTLD_NOW);
     auto* const ask = reinterpret_cast<int (*)(void*)>(library ? dlsym(library, "guest_properties") : nullptr);
     if (!ask)
