@@ -14,6 +14,7 @@ struct Listed {
     int version;
     bool per_thread;
 };
+constexpr cuuint64_t kAllFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 constexpr auto kListed = table_of_functions([](const FunctionRow& row) { return Listed{row.version, row.per_thread}; });
 
 // Calls `visit` with each form of a function that the driver's library exports.
@@ -48,7 +49,7 @@ void* newest_form(std::string_view name, int version, bool asked_per_thread) {
 CUresult ask_driver(const char* name, void** function, int version, cuuint64_t flags) {
     if (physical_slot(Function::cuGetProcAddress))
         return CUSLICE_REAL(cuGetProcAddress)(name, function, version, flags);
-    if (!name || !function)
+    if (!name || !function || (flags & ~kAllFlags))
         return CUDA_ERROR_INVALID_VALUE;
     const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     void* const found = newest_form(name, version, per_thread);

@@ -114,6 +114,10 @@ inline PropertyPlaces places_of_properties(int version) {
             offsetof(cudaDeviceProp, pciDomainID)};
 }
 
+inline CUresult uuid_of(CUuuid* uuid, int device) {
+    return driver_is_before(11040) ? cuDeviceGetUuid(uuid, device) : cuDeviceGetUuid_v2(uuid, device);
+}
+
 template <int kVersion>
 cudaError_t corrected_properties(cudaError_t result, void* properties, int device) {
     if (result != cudaSuccess || !view())
@@ -121,8 +125,7 @@ cudaError_t corrected_properties(cudaError_t result, void* properties, int devic
     auto* bytes = static_cast<unsigned char*>(properties);
     const PropertyPlaces places = places_of_properties(loaded_version(kVersion));
     CUuuid uuid{};
-    // A driver before 11.4 has the first form alone.
-    if (cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS || cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
+    if (uuid_of(&uuid, device) == CUDA_SUCCESS)
         std::memcpy(bytes + places.uuid, &uuid, sizeof(uuid));
     size_t memory = 0;
     if (cuDeviceTotalMem_v2(&memory, device) == CUDA_SUCCESS)

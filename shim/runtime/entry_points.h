@@ -5,13 +5,11 @@
 
 namespace cuslice::runtime {
 
-// A driver before 12.0 has the first form of cuGetProcAddress alone.
 inline void* of_driver_shim(const char* name, int version, cuuint64_t flags) {
     void* found = nullptr;
     CUdriverProcAddressQueryResult known = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    CUresult result = cuGetProcAddress_v2(name, &found, version, flags, &known);
-    if (result != CUDA_SUCCESS)
-        result = cuGetProcAddress(name, &found, version, flags);
+    const CUresult result = driver_is_before(12000) ? cuGetProcAddress(name, &found, version, flags)
+                                                    : cuGetProcAddress_v2(name, &found, version, flags, &known);
     return result == CUDA_SUCCESS ? found : nullptr;
 }
 

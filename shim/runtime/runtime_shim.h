@@ -75,6 +75,12 @@ inline cudaMemLocation physical(cudaMemLocation location) {
     return location;
 }
 
+// Asked before a newer form of a function is: a driver without it says so in a line, and the program didn't call it.
+inline bool driver_is_before(int version) {
+    int known = 0;
+    return cuDriverGetVersion(&known) == CUDA_SUCCESS && known < version;
+}
+
 inline cudaError_t as_runtime(CUresult result) { return static_cast<cudaError_t>(result); }
 inline CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 

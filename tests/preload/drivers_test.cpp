@@ -9,6 +9,7 @@
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/preload/lookups.h"
+#include "tests/preload/places.h"
 #include "tests/preload/scene.h"
 
 namespace cuslice::tests {
@@ -103,6 +104,7 @@ TEST_CASE("on a driver before 11.3, which has no look-up of its own, ours finds 
     // A driver of 11.3 answers the same for the forms that 11.0 has.
     std::vector<LookUp> look_ups = of_typedefs();
     std::erase_if(look_ups, [](const LookUp& one) { return one.version > 11000; });
+    look_ups.push_back({"cuInit", 2000, 4});  // no such flag
     const auto expected = ask(look_ups, raw(machine(files, "version = \"465.31\""), books.path()));
     const auto answers =
         ask(look_ups, sliced(machine(files, "version = \"" + version + "\""), books.path(), {"CUSLICE_LIMIT=1GiB"}));
@@ -122,6 +124,18 @@ TEST_CASE("the limit holds on older and newer drivers, whatever their allocator"
     const std::string allocator = GENERATE("direct", "strict", "deferred", "prealloc");
     CAPTURE(version, allocator);
     limit_holds(machine(files, "version = \"" + version + "\""), allocator_settings(allocator));
+}
+
+TEST_CASE("a program on the runtime of CUDA 11 stays in its slice on drivers of its age") {
+    const Folder files, books;
+    const std::string version = GENERATE("450.248.02", "465.31", "470.256.02");
+    CAPTURE(version);
+    Guest guest({kGuests + "/guest_runtime11"}, sliced(machine(files, "version = \"" + version + "\""), books.path(),
+                                                       {"CUSLICE_LIMIT=1GiB", "LD_LIBRARY_PATH=" + kFakeFolder}));
+    CHECK(guest.code("fill") == kOutOfMemory);
+    const Held held = books_of(books.path(), guest.pid());
+    CHECK(held.peak <= kGiB);
+    CHECK(held.peak > kGiB - 128 * kMiB);
 }
 
 TEST_CASE("the limit holds whatever NVML tells of processes") {

@@ -171,6 +171,23 @@ TEST_CASE("a name that only a newer runtime has resolves, linked and opened") {
     CHECK(outcome.out == "4711 4711\n");
 }
 
+TEST_CASE("on drivers of its age the runtime of CUDA 11 sees every part, and nothing is said of what nobody called") {
+    const std::string version = GENERATE("450.248.02", "460.106.00", "470.256.02");
+    CAPTURE(version);
+    Folder books;
+    const std::string machine =
+        books.write("machine.toml", "[driver]\nversion = \"" + version + "\"\n[[gpu]]\nprofile = \"a100-40g\"\n");
+    const Outcome outcome = run({kGuests + "/guest_split_runtime11"}, split_in("0=3", machine, books.path()));
+    INFO(outcome.out << outcome.err);
+    const Words lines = split_lines(outcome.out);
+    CHECK(lines_that_begin("count", lines) == Words{"count 3"});
+    const Words gpus = lines_that_begin("gpu", lines);
+    REQUIRE(gpus.size() == 3);
+    CHECK(column(gpus, 3).size() == 3);
+    CHECK(outcome.err.find("cuDeviceGetUuid") == std::string::npos);
+    CHECK(outcome.err.find("cuGetProcAddress") == std::string::npos);
+}
+
 TEST_CASE("a runtime before 11.3 has the driver's view of the parts, and is said to be too old") {
     Folder books;
     const Outcome outcome =

@@ -130,6 +130,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
     DRIVER(cuDevicePrimaryCtxReset_v2, device);
     return CUDA_SUCCESS;
 }
+CUresult CUDAAPI cuDriverGetVersion(int* version) {
+    *version = made_up().old_driver ? 11030 : 13000;
+    return CUDA_SUCCESS;
+}
 CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     if (made_up().driver_says != CUDA_SUCCESS)
         return made_up().driver_says;
@@ -137,6 +141,8 @@ CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+    if (made_up().old_driver)
+        made_up().note("cuDeviceGetUuid_v2");
     return made_up().old_driver ? CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER : cuDeviceGetUuid(uuid, device);
 }
 CUresult CUDAAPI cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
@@ -253,9 +259,9 @@ CUresult CUDAAPI cuGetProcAddress(const char* name, void** function, int version
 }
 CUresult CUDAAPI cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
                                      CUdriverProcAddressQueryResult*) {
+    DRIVER(cuGetProcAddress_v2, name, version, flags);
     if (made_up().old_driver)
         return CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER;
-    DRIVER(cuGetProcAddress_v2, name, version, flags);
     *function = reinterpret_cast<void*>(uintptr_t{0x4711});
     return CUDA_SUCCESS;
 }
