@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The runtime's names, in the versions that have them, for callers that are linked to it: each jumps through the table of its version. */
+/* The runtime's names, in the versions that have them, for callers that are linked to it: each jumps through the table of
+   its version. */
 #include "shim/stub_aarch64.inc"
 
     .text
@@ -24,7 +25,7 @@
 #define EXPORT_none(symbol, version, node)
 #define EXPORT_same(symbol, version, node) exported symbol, version, node
 #define EXPORT_form(symbol, version, node) exported symbol, version, node
-/* A reference that names no version gets the newest. */
+/* The default, for whoever looks a name up without a version: the newest that has it. */
 #define NODE_12_none @@libcudart.so.12
 #define NODE_12_same @libcudart.so.12
 #define NODE_12_form @libcudart.so.12
