@@ -354,31 +354,3 @@ TEST_CASE("a compiler's logs are written, empty or with the fault and its line")
               EXPECT_EQUAL(cuModuleLoadDataEx(&module, sample_ptx, 1, &unknown, &value), CUDA_ERROR_INVALID_VALUE);
           }) == "");
 }
-
-TEST_CASE("texts that are linked at run time make one module") {
-    CHECK(in_child(one_t4, [](const Report& report) {
-              use_device(report);
-              CUlinkState link = nullptr;
-              std::string second = ".version 8.0\n.target sm_50\n.visible .entry other() { ret; }\n";
-              void* image = nullptr;
-              size_t size = 0;
-              CUmodule module = nullptr;
-              CUfunction function = nullptr;
-              EXPECT_EQUAL(cuLinkCreate(0, nullptr, nullptr, &link), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuLinkComplete(link, &image, &size), CUDA_ERROR_INVALID_VALUE);
-              EXPECT_EQUAL(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(sample_ptx),
-                                         std::strlen(sample_ptx) + 1, "sample", 0, nullptr, nullptr),
-                           CUDA_SUCCESS);
-              EXPECT_EQUAL(
-                  cuLinkAddData(link, CU_JIT_INPUT_PTX, second.data(), second.size(), "second", 0, nullptr, nullptr),
-                  CUDA_SUCCESS);
-              EXPECT_EQUAL(cuLinkAddData(link, CU_JIT_INPUT_LIBRARY, second.data(), 4, "l", 0, nullptr, nullptr),
-                           CUDA_ERROR_NOT_SUPPORTED);
-              EXPECT_EQUAL(cuLinkComplete(link, &image, &size), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuModuleLoadData(&module, image), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuLinkDestroy(link), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuLinkDestroy(link), CUDA_ERROR_INVALID_HANDLE);
-              for (const char* name : {"add", "other"})
-                  EXPECT_EQUAL(cuModuleGetFunction(&function, module, name), CUDA_SUCCESS);
-          }) == "");
-}
