@@ -93,6 +93,26 @@ CUresult check_box(const Box& asked, CUcontext context, CheckedBox& out) {
     return CUDA_SUCCESS;
 }
 
+static CUgraphNodeParams describe_box(const Box& box) {
+    const auto& [from, to, width, height, depth] = box;
+    const bool from_host = from.type == CU_MEMORYTYPE_HOST, to_host = to.type == CU_MEMORYTYPE_HOST;
+    CUDA_MEMCPY3D copy{};
+    copy.srcXInBytes = from.x, copy.srcY = from.y, copy.srcZ = from.z;
+    copy.srcMemoryType = from.type;
+    copy.srcHost = from_host ? reinterpret_cast<const void*>(from.address) : nullptr;
+    copy.srcDevice = from_host ? 0 : from.address;
+    copy.srcArray = from.array;
+    copy.srcPitch = from.pitch, copy.srcHeight = from.height;
+    copy.dstXInBytes = to.x, copy.dstY = to.y, copy.dstZ = to.z;
+    copy.dstMemoryType = to.type;
+    copy.dstHost = to_host ? reinterpret_cast<void*>(to.address) : nullptr;
+    copy.dstDevice = to_host ? 0 : to.address;
+    copy.dstArray = to.array;
+    copy.dstPitch = to.pitch, copy.dstHeight = to.height;
+    copy.WidthInBytes = width, copy.Height = height, copy.Depth = depth;
+    return node_params(copy, current_handle);
+}
+
 CUresult copy_box(const Box& box, const Order& order) {
     CUSLICE_FIND_CURRENT(context);
     if (box.empty())
@@ -100,7 +120,8 @@ CUresult copy_box(const Box& box, const Order& order) {
     CheckedBox checked;
     CUSLICE_TRY(check_box(box, current_handle, checked));
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
-                        {order.stream, order.form, returns_when_done(order, checked.to, checked.from)});
+                        {order.stream, order.form, returns_when_done(order, checked.to, checked.from)},
+                        [&] { return describe_box(box); });
 }
 
 CUresult resolve_array_bytes(CUarray handle, size_t offset, size_t size, Access access, Extents& extents) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,6 +22,9 @@ struct Capture {
     CUstream origin = nullptr;  // the stream that began it, and alone can end it
     CUgraph graph = nullptr;
     bool into_given = false;  // a graph of the program's, which stays if the capture fails
+    /// The next node's dependencies in each stream that took part, also in one that has ended, by the stream's id.
+    /// Guarded by captures_lock.
+    std::map<uint64_t, Dependencies> after;
 
     bool active() const { return status.load() == CU_STREAM_CAPTURE_STATUS_ACTIVE; }
     void invalidate() { status = CU_STREAM_CAPTURE_STATUS_INVALIDATED; }

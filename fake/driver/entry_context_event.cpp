@@ -4,6 +4,7 @@
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/event.h"
 #include "fake/driver/stream.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 
@@ -38,7 +39,7 @@ CUresult record_in(const Context* name, Event* event) {
         return CUDA_ERROR_INVALID_HANDLE;
     if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
         // It is reached at once.
-        if (event->flags & CU_EVENT_DISABLE_TIMING) {
+        if (event->flags & CU_EVENT_DISABLE_TIMING && !event->captured) {
             event->recorded = true;
             event->mark = {};
             return CUDA_SUCCESS;
@@ -67,6 +68,8 @@ CUresult wait_in(const Context* name, const Event* event) {
         return CUDA_ERROR_INVALID_HANDLE;
     std::vector<Stream*> all;
     CUSLICE_TRY(streams_of(*name, *context, all));
+    if (event->captured)
+        return CUDA_ERROR_CAPTURED_EVENT;
     if (event_reached(*event))
         return CUDA_SUCCESS;
     for (Stream* stream : all)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events.
 
-#include <thread>
-
-#include "fake/driver/capture.h"
 #include "fake/driver/event.h"
 #include "fake/driver/lifetime.h"
+#include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 #include "fake/driver/work_fault.h"
 
 using namespace cuslice::fake;
@@ -20,20 +19,19 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
     if (stream->context != event->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (event->shared != nullptr) {
-        CUSLICE_TRY(refuse_in_capture(*stream));
-    }
-    const Record record = begin_record(*event);
-    const CUresult result = submit(*stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, record.task);
-    if (result != CUDA_SUCCESS) {
-        record.task();
-        return result;
-    }
-    event->capture = stream->capture.get();
-    note_record(*event, record, stream->queue->mark());
-    // Other processes can't make ours get on: for them it goes on by itself.
-    if (event->shared != nullptr && WorkQueue::late())
-        std::thread([mark = event->mark] { WorkQueue::wait(mark); }).detach();
+    const auto capture = stream->capture.get();
+    // Documented: the flag is for captures alone. With which error is not.
+    if (flags != 0)
+        return capture == nullptr
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : submit(*stream, captured_work(node_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, handle)));
+    if (capture == nullptr)
+        return record_in_stream(*stream, *event);
+    if (event->shared != nullptr)
+        return refuse_in_capture(*stream);
+    if (!capture->active())
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    record_in_capture(*stream, *event);
     return CUDA_SUCCESS;
 }
 
@@ -47,6 +45,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     const Event *first = events.find(start), *last = events.find(end);
     if (first == nullptr || last == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (first->captured || last->captured)
+        return CUDA_ERROR_CAPTURED_EVENT;
     if (!first->recorded || !last->recorded || ((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
@@ -84,7 +84,7 @@ CUSLICE_STREAM_PAIR(cuEventRecordWithFlags, record, event, stream, flags)
 
 CUSLICE_ENTRY(cuEventQuery, handle) {
     CUSLICE_FIND_IN(event, events, handle);
-    if (!event->capture.expired())
+    if (event->captured)
         return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     WorkQueue::look(event->mark);
@@ -93,7 +93,7 @@ CUSLICE_ENTRY(cuEventQuery, handle) {
 
 CUSLICE_ENTRY(cuEventSynchronize, handle) {
     CUSLICE_FIND_IN(event, events, handle);
-    if (!event->capture.expired())
+    if (event->captured)
         return CUDA_ERROR_CAPTURED_EVENT;
     CUSLICE_TRY(refuse_unsafe());
     wait_for_event(*event);

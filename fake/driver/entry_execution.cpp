@@ -10,6 +10,7 @@
 #include "fake/driver/skipped_kernels.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 
@@ -174,6 +175,7 @@ CUresult load_function(Function& function) {
 CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_handle, const LaunchArguments& arguments,
                 bool cooperative, DefaultStream form) {
     Stream* stream = nullptr;
+    std::shared_ptr<const KernelInfo> info;
     CUSLICE_FIND_CURRENT(context);
     {
         const DriverLock hold;
@@ -182,24 +184,36 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
         if (stream->context != context->handle)
             return CUDA_ERROR_INVALID_HANDLE;
         CUSLICE_TRY(check_launch(handle, shape, *context, arguments, cooperative));
+        info = function->info;
     }
-    return submit(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
+    if (stream->capture == nullptr)
+        return submit(*stream, {CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel()});
+    const auto [grid, block, shared] = shape;
+    return submit(*stream, captured_kernel({handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
+                                            arguments.parameters, arguments.extra, nullptr, context->handle},
+                                           *info));
 }
 
-CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params) {
+CUresult check_kernel_node(CUDA_KERNEL_NODE_PARAMS_v3& params, std::shared_ptr<const KernelInfo>& info) {
+    // Documented: kernel and context are looked at only where there is no function.
+    const Function* const given = functions.find(params.func);
+    const CUcontext wanted = given != nullptr ? given->context : params.ctx;
     Context* context = nullptr;
-    if (params.ctx == nullptr) {
+    if (wanted == nullptr) {
         CUSLICE_TRY(current_context(context));
-    } else if (context = live_context(params.ctx); context == nullptr) {
+    } else if (context = live_context(wanted); context == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    // Documented: the kernel is looked at only where there is no function.
-    const CUfunction function = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
+    const CUfunction handle = params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
     const LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                             {params.blockDimX, params.blockDimY, params.blockDimZ},
                             params.sharedMemBytes};
     const DriverLock hold;
-    return check_launch(function, shape, *context, {params.kernelParams, params.extra}, false);
+    CUSLICE_TRY(check_launch(handle, shape, *context, {params.kernelParams, params.extra}, false));
+    CUSLICE_FIND(Function, function, launchable(handle, *context, function));
+    params.ctx = function->context;
+    info = function->info;
+    return CUDA_SUCCESS;
 }
 
 }  // namespace cuslice::fake

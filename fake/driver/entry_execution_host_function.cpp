@@ -2,6 +2,7 @@
 // Host functions in streams: they really run, in a thread of the driver.
 
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 
@@ -11,7 +12,8 @@ CUresult launch_host(CUstream handle, CUhostFn function, void* data, DefaultStre
     if (function == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
-    return submit_host(*stream, [function, data] { function(data); });
+    return submit_host(*stream, captured_work(node_params(CUDA_HOST_NODE_PARAMS{function, data}),
+                                              [function, data] { function(data); }));
 }
 
 }  // namespace

@@ -28,39 +28,51 @@ uint64_t* attribute_of(GraphPool& pool, CUgraphMem_attribute attribute) {
 
 const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
     const GraphNode* node = graph_nodes.find(handle);
-    return node != nullptr && node->type == type && node->memory != nullptr ? node : nullptr;
+    return node != nullptr && node->work.type == type && node->memory != nullptr ? node : nullptr;
 }
 
 }  // namespace
 
-CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
+namespace cuslice::fake {
+
+CUresult add_allocation(CUgraph graph, const GivenDependencies& given, CUDA_MEM_ALLOC_NODE_PARAMS* params,
+                        CUgraphNode* out) {
     if (out == nullptr || params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
+    Dependencies after;
+    CUSLICE_TRY(take_dependencies(graph, given, after));
     const CUmemPoolProps& props = params->poolProps;
-    if (params->bytesize == 0 || props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+    const bool managed = props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (params->bytesize == 0 || (props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED && !managed) ||
         props.handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    if (managed || props.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         CUSLICE_UNSUPPORTED("graph memory that is not on a device");
     CUSLICE_FIND(Gpu, gpu, find_gpu(props.location.id, gpu));
     if (params->accessDescCount > driver().gpus.size() ||
         (params->accessDescCount > 0 && params->accessDescs == nullptr))
         return CUDA_ERROR_INVALID_VALUE;
     const DriverLock hold;
-    CUSLICE_TRY(add_memory_node(graph, *gpu, params->bytesize, params->dptr));
-    *out = graphs.find(graph)->nodes.back();
-    return CUDA_SUCCESS;
+    return add_memory_node(graph, after, *gpu, params->bytesize, params->dptr, *out);
+}
+
+CUresult add_free(CUgraph graph, const GivenDependencies& given, CUdeviceptr address, CUgraphNode* out) {
+    if (out == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    Dependencies after;
+    CUSLICE_TRY(take_dependencies(graph, given, after));
+    const DriverLock hold;
+    return add_free_node(graph, after, address, *out);
+}
+
+}  // namespace cuslice::fake
+
+CUSLICE_ENTRY(cuGraphAddMemAllocNode, out, graph, dependencies, count, params) {
+    return add_allocation(graph, {dependencies, nullptr, count}, params, out);
 }
 
 CUSLICE_ENTRY(cuGraphAddMemFreeNode, out, graph, dependencies, count, address) {
-    if (out == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
-    const DriverLock hold;
-    CUSLICE_TRY(add_free_node(graph, address));
-    *out = graphs.find(graph)->nodes.back();
-    return CUDA_SUCCESS;
+    return add_free(graph, {dependencies, nullptr, count}, address, out);
 }
 
 CUSLICE_ENTRY(cuGraphMemAllocNodeGetParams, handle, out) {

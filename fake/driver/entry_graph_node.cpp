@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that a program adds to a graph one by one. They run in the order in which they are added, in which each comes
-// after what it depends on.
+// Nodes that a program adds to a graph one by one. Their parameters: entry_graph_node_params.cpp, and what they depend
+// on: entry_graph_edges.cpp.
 
-#include <algorithm>
+#include <utility>
 
 #include "fake/driver/api_prologue.h"
 #include "fake/driver/graph_conditional.h"
-#include "fake/driver/graph_tasks.h"
+#include "fake/driver/graph_make_work.h"
+#include "fake/driver/graph_memory.h"
+#include "fake/driver/zero.h"
 
 using namespace cuslice::fake;
 
@@ -16,31 +18,25 @@ namespace {
 struct Place {
     CUgraphNode* out;
     CUgraph graph;
-    const CUgraphNode* dependencies;
-    size_t count;
+    GivenDependencies dependencies;
 };
 
-CUresult check_place(const Place& place) {
-    return place.out == nullptr ? CUDA_ERROR_INVALID_VALUE
-                                : check_dependencies(place.graph, place.dependencies, place.count);
+CUresult check_place(const Place& place, Dependencies& after) {
+    return place.out == nullptr ? CUDA_ERROR_INVALID_VALUE : take_dependencies(place.graph, place.dependencies, after);
 }
 
-CUresult add(const Place& place, NodeType type, Task task) {
-    *place.out = append_node(place.graph, type, std::move(task));
+CUresult add(const Place& place, const CUgraphNodeParams& params) {
+    Dependencies after;
+    NodeWork work;
+    CUSLICE_TRY(check_place(place, after));
+    CUSLICE_TRY(make_work(params, work));
+    *place.out = append_node(place.graph, {.work = std::move(work), .after = std::move(after)});
     return CUDA_SUCCESS;
 }
 
-/// Adds a node whose task is made of parameters as make_task() takes them.
-template <typename... Parameters>
-CUresult add_made(const Place& place, NodeType type, const Parameters&... parameters) {
-    Task task;
-    CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(make_task(parameters..., task));
-    return add(place, type, std::move(task));
-}
-
 CUresult add_child(const Place& place, CUgraph child, bool moved) {
-    CUSLICE_TRY(check_place(place));
+    Dependencies after;
+    CUSLICE_TRY(check_place(place, after));
     CUSLICE_FIND_ARGUMENT(graph, graphs, child);
     if (graph->is_child || child == place.graph)
         return CUDA_ERROR_INVALID_VALUE;
@@ -52,61 +48,33 @@ CUresult add_child(const Place& place, CUgraph child, bool moved) {
     }
     const CUgraph own = moved ? child : clone_graph(child);
     graphs.find(own)->is_child = true;
-    add(place, CU_GRAPH_NODE_TYPE_GRAPH, [] {});
-    graph_nodes.find(*place.out)->child = own;
+    *place.out =
+        append_node(place.graph, {.work = {CU_GRAPH_NODE_TYPE_GRAPH}, .after = std::move(after), .child = own});
+    return CUDA_SUCCESS;
+}
+
+CUresult add_conditional(const Place& place, CUDA_CONDITIONAL_NODE_PARAMS& params) {
+    Dependencies after;
+    std::shared_ptr<ConditionalBodies> bodies;
+    CUSLICE_TRY(check_place(place, after));
+    CUSLICE_TRY(make_bodies(place.graph, params, bodies));
+    *place.out =
+        append_node(place.graph,
+                    {.work = {CU_GRAPH_NODE_TYPE_CONDITIONAL}, .after = std::move(after), .bodies = std::move(bodies)});
     return CUDA_SUCCESS;
 }
 
 template <typename Parameters>
 CUresult add_kernel(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                     const Parameters* params) {
-    if (params == nullptr)
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                             : add({out, graph, {dependencies, nullptr, count}}, kernel_params(*params));
+}
+
+CUresult add_any(const Place& place, CUgraphNodeParams* params) {
+    if (params == nullptr || params->reserved2 != 0 || !all_zero(params->reserved0))
         return CUDA_ERROR_INVALID_VALUE;
-    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_KERNEL, newest(*params));
-}
-
-bool all_zero(const void* bytes, size_t size) {
-    const auto* at = static_cast<const unsigned char*>(bytes);
-    return std::all_of(at, at + size, [](unsigned char byte) { return byte == 0; });
-}
-
-/// Nodes run one after the other, so that an edge which lets the next one start early holds in any case.
-CUresult check_edges(const Place& place, const CUgraphEdgeData* edges) {
-    if (edges == nullptr)
-        return CUDA_SUCCESS;
-    for (size_t i = 0; i < place.count; i++) {
-        const CUgraphEdgeData& edge = edges[i];
-        if (edge.to_port != 0 || edge.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ||
-            edge.from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER || !all_zero(edge.reserved, sizeof edge.reserved))
-            return CUDA_ERROR_INVALID_VALUE;
-        // Documented: only kernels have ports but 0, and programmatic dependencies.
-        if ((edge.from_port != 0 || edge.type != 0) &&
-            graph_nodes.find(place.dependencies[i])->type != CU_GRAPH_NODE_TYPE_KERNEL)
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodeParams* params) {
-    if (params == nullptr || params->reserved2 != 0 || !all_zero(params->reserved0, sizeof params->reserved0))
-        return CUDA_ERROR_INVALID_VALUE;
-    CUSLICE_TRY(check_place(place));
-    CUSLICE_TRY(check_edges(place, edges));
     switch (params->type) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-            return add_made(place, params->type, params->kernel);
-        case CU_GRAPH_NODE_TYPE_MEMCPY: {
-            const CUDA_MEMCPY_NODE_PARAMS& copy = params->memcpy;
-            if (copy.flags != 0 || copy.reserved != 0)
-                return CUDA_ERROR_INVALID_VALUE;
-            return add_made(place, params->type, copy.copyParams, copy.copyCtx);
-        }
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-            return add_made(place, params->type, params->memset);
-        case CU_GRAPH_NODE_TYPE_HOST:
-            return add_made(place, params->type, params->host.fn, params->host.userData);
-        case CU_GRAPH_NODE_TYPE_EMPTY:
-            return add(place, CU_GRAPH_NODE_TYPE_EMPTY, [] {});
         case CU_GRAPH_NODE_TYPE_GRAPH:
             if (static_cast<unsigned>(params->graph.ownership) > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -115,19 +83,18 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
             auto& alloc = reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS_v1&>(params->alloc);
             static_assert(sizeof alloc == sizeof params->alloc);
-            return cuGraphAddMemAllocNode(place.out, place.graph, place.dependencies, place.count, &alloc);
+            return add_allocation(place.graph, place.dependencies, &alloc, place.out);
         }
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
-            return cuGraphAddMemFreeNode(place.out, place.graph, place.dependencies, place.count, params->free.dptr);
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: {
-            std::shared_ptr<ConditionalBodies> bodies;
-            CUSLICE_TRY(make_bodies(place.graph, params->conditional, bodies));
-            add(place, CU_GRAPH_NODE_TYPE_CONDITIONAL, [] {});
-            graph_nodes.find(*place.out)->bodies = std::move(bodies);
-            return CUDA_SUCCESS;
-        }
+            return add_free(place.graph, place.dependencies, params->free.dptr, place.out);
+        case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+            return add_conditional(place, params->conditional);
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            CUSLICE_UNSUPPORTED("cuGraphAddNode of semaphores and memory operations");
         default:
-            CUSLICE_UNSUPPORTED("cuGraphAddNode of events, semaphores and memory operations");
+            return add(place, *params);
     }
 }
 
@@ -135,26 +102,35 @@ CUresult add_any(const Place& place, const CUgraphEdgeData* edges, CUgraphNodePa
 
 CUSLICE_ENTRY_PAIR(cuGraphAddKernelNode, add_kernel, out, graph, dependencies, count, params)
 
+CUSLICE_ENTRY(cuGraphAddEmptyNode, out, graph, dependencies, count) {
+    return add({out, graph, {dependencies, nullptr, count}}, {.type = CU_GRAPH_NODE_TYPE_EMPTY});
+}
+
 CUSLICE_ENTRY(cuGraphAddMemcpyNode, out, graph, dependencies, count, copy, context) {
-    if (copy == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_MEMCPY, *copy, context);
+    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE
+                           : add({out, graph, {dependencies, nullptr, count}}, node_params(*copy, context));
 }
 
 CUSLICE_ENTRY(cuGraphAddMemsetNode, out, graph, dependencies, count, params, context) {
-    if (params == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_MEMSET, newest(*params, context));
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                             : add({out, graph, {dependencies, nullptr, count}}, fill_params(*params, context));
 }
 
 CUSLICE_ENTRY(cuGraphAddHostNode, out, graph, dependencies, count, params) {
-    if (params == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    return add_made({out, graph, dependencies, count}, CU_GRAPH_NODE_TYPE_HOST, params->fn, params->userData);
+    return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                             : add({out, graph, {dependencies, nullptr, count}}, node_params(*params));
+}
+
+CUSLICE_ENTRY(cuGraphAddEventRecordNode, out, graph, dependencies, count, event) {
+    return add({out, graph, {dependencies, nullptr, count}}, node_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+}
+
+CUSLICE_ENTRY(cuGraphAddEventWaitNode, out, graph, dependencies, count, event) {
+    return add({out, graph, {dependencies, nullptr, count}}, node_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUSLICE_ENTRY(cuGraphAddChildGraphNode, out, graph, dependencies, count, child) {
-    return add_child({out, graph, dependencies, count}, child, false);
+    return add_child({out, graph, {dependencies, nullptr, count}}, child, false);
 }
 
 CUSLICE_ENTRY(cuGraphChildGraphNodeGetGraph, handle, child) {
@@ -181,9 +157,9 @@ CUSLICE_ENTRY(cuGraphConditionalHandleCreate, out, graph, context, value, flags)
 }
 
 CUSLICE_ENTRY(cuGraphAddNode, out, graph, dependencies, count, params) {
-    return add_any({out, graph, dependencies, count}, nullptr, params);
+    return add_any({out, graph, {dependencies, nullptr, count}}, params);
 }
 
 CUSLICE_ENTRY(cuGraphAddNode_v2, out, graph, dependencies, edges, count, params) {
-    return add_any({out, graph, dependencies, count}, edges, params);
+    return add_any({out, graph, {dependencies, edges, count}}, params);
 }

@@ -8,6 +8,7 @@
 #include "fake/driver/state.h"
 #include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 
@@ -119,17 +120,19 @@ CUresult wait_event(CUstream handle, CUevent event_handle, unsigned flags, Defau
     CUSLICE_FIND_STREAM(stream, handle, form);
     if (event == nullptr)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (const auto capture = event->capture.lock()) {
-        // Waiting for captured work makes a stream part of the capture. Its nodes run one after the other in any case.
-        if (stream->capture == nullptr && !stream->legacy)
-            stream->capture = capture;
-        return stream->capture == capture ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    if (event_reached(*event))
-        return CUDA_SUCCESS;
-    if (stream->capture != nullptr)
+    const auto capture = stream->capture.get();
+    // Documented: the flag is for captures alone. With which error is not.
+    if (flags != 0)
+        return capture == nullptr
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : submit(*stream, captured_work(node_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_handle)));
+    if (event->captured)
+        return wait_in_capture(*stream, *event);
+    if (capture != nullptr && event->recorded) {
+        capture->invalidate();
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    wait_in_queue(*stream->queue, *event);
+    }
+    wait_in_stream(*stream, *event);
     return CUDA_SUCCESS;
 }
 
@@ -138,7 +141,8 @@ CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, un
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
     CUSLICE_TRY(refuse_in_capture(*stream));
-    return submit_host(*stream, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); });
+    return submit_host(*stream,
+                       {CU_GRAPH_NODE_TYPE_HOST, [handle, callback, data] { callback(handle, CUDA_SUCCESS, data); }});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream capture: what is submitted becomes nodes of a graph, in order.
+// Stream capture: what is submitted becomes nodes of a graph, each after what its stream captured before.
 
-#include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "fake/driver/stream_capture.h"
@@ -13,7 +13,8 @@ namespace {
 
 bool known(CUstreamCaptureMode mode) { return static_cast<unsigned>(mode) <= CU_STREAM_CAPTURE_MODE_RELAXED; }
 
-CUresult begin_in(CUstream handle, CUgraph graph, CUstreamCaptureMode mode, DefaultStream form) {
+CUresult begin_in(CUstream handle, CUgraph graph, const Dependencies& after, CUstreamCaptureMode mode,
+                  DefaultStream form) {
     if (!known(mode))
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_FIND_STREAM(stream, handle, form);
@@ -21,27 +22,22 @@ CUresult begin_in(CUstream handle, CUgraph graph, CUstreamCaptureMode mode, Defa
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // documented: the legacy stream can't capture
     if (stream->capture != nullptr)
         return CUDA_ERROR_ILLEGAL_STATE;
-    begin_capture(*stream, mode, graph);
+    begin_capture(*stream, mode, graph, after);
     return CUDA_SUCCESS;
 }
 
 CUresult begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream form) {
-    return begin_in(handle, nullptr, mode, form);
+    return begin_in(handle, nullptr, {}, mode, form);
 }
 
-/// Captured nodes go behind all nodes that the graph has, whichever of them `dependencies` names.
 CUresult begin_to_graph(CUstream handle, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
                         size_t count, CUstreamCaptureMode mode, DefaultStream form) {
-    CUSLICE_TRY(check_dependencies(graph, dependencies, count));
+    Dependencies after;
+    CUSLICE_TRY(take_dependencies(graph, {dependencies, edges, count}, after));
     // Into the body of a conditional node, but not into a child graph.
     if (graphs.find(graph)->is_child && graphs.find(graph)->around == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; edges != nullptr && i < count; i++) {
-        constexpr CUgraphEdgeData kNone{};
-        if (std::memcmp(&edges[i], &kNone, sizeof kNone) != 0)
-            CUSLICE_UNSUPPORTED("cuStreamBeginCaptureToGraph with data of edges");
-    }
-    return begin_in(handle, graph, mode, form);
+    return begin_in(handle, graph, after, mode, form);
 }
 
 CUresult begin_oldest(CUstream handle, DefaultStream form) {
@@ -60,12 +56,13 @@ CUresult end(CUstream handle, CUgraph* out, DefaultStream form) {
     }
     if (capture->origin != stream->handle)
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    const bool active = capture->active(), joined = all_joined(*capture, *stream);
     end_capture(capture);
     *out = nullptr;
-    if (!capture->active()) {
+    if (!active || !joined) {
         if (!capture->into_given)
             destroy_graph(capture->graph);
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return active ? CUDA_ERROR_STREAM_CAPTURE_UNJOINED : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     *out = capture->graph;
     return CUDA_SUCCESS;
@@ -89,44 +86,55 @@ CUresult info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, De
     return CUDA_SUCCESS;
 }
 
-/// The nodes that the next one will follow: the last alone, since captures here are sequences.
-CUresult info_2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                const CUgraphNode** nodes, size_t* count, DefaultStream form) {
+CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count, DefaultStream form) {
+    if (edges != nullptr && nodes == nullptr)
+        return CUDA_ERROR_INVALID_VALUE;  // documented
     CUSLICE_TRY(info(handle, status, id, form));
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return CUDA_SUCCESS;
     Stream* stream = nullptr;
     find_stream(handle, form, stream);
-    const Graph& captured = *graphs.find(stream->capture->graph);
-    const bool any = !captured.nodes.empty();
+    const std::lock_guard hold(captures_lock);
+    const auto capture = stream->capture.get();
+    // The program reads these arrays until its next call on the stream.
+    const Dependencies& after = capture->after[stream->id];
+    if (nodes != nullptr && edges == nullptr && after.has_data())
+        return CUDA_ERROR_LOSSY_QUERY;
     if (graph != nullptr)
-        *graph = stream->capture->graph;
+        *graph = capture->graph;
     if (nodes != nullptr)
-        *nodes = any ? &captured.nodes.back() : nullptr;
+        *nodes = after.size() != 0 ? after.nodes.data() : nullptr;
+    if (edges != nullptr)
+        *edges = after.size() != 0 ? after.edges.data() : nullptr;
     if (count != nullptr)
-        *count = any ? 1 : 0;
+        *count = after.size();
     return CUDA_SUCCESS;
 }
 
-/// The data of the one edge that there is at most. It parallels the nodes: callers read as many.
-constexpr CUgraphEdgeData kPlainEdge{};
+CUresult info_2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                const CUgraphNode** nodes, size_t* count, DefaultStream form) {
+    return info_3(handle, status, id, graph, nodes, nullptr, count, form);
+}
 
-CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count, DefaultStream form) {
-    if (edges == nullptr)
-        return info_2(handle, status, id, graph, nodes, count, form);
-    if (nodes == nullptr)
-        return CUDA_ERROR_INVALID_VALUE;  // documented
-    size_t known = 0;
-    *edges = nullptr;
-    const CUresult result = info_2(handle, status, id, graph, nodes, &known, form);
-    if (result != CUDA_SUCCESS || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return result;
-    if (known != 0)
-        *edges = &kPlainEdge;
-    if (count != nullptr)
-        *count = known;
+CUresult update_2(CUstream handle, CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, unsigned flags,
+                  DefaultStream form) {
+    if (flags != CU_STREAM_ADD_CAPTURE_DEPENDENCIES && flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_STREAM(stream, handle, form);
+    const auto capture = capture_of(*stream);
+    if (capture == nullptr)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (!capture->active())
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    Dependencies after;
+    CUSLICE_TRY(take_dependencies(capture->graph, {nodes, edges, count}, after));
+    set_dependencies(*stream, after, flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
     return CUDA_SUCCESS;
+}
+
+CUresult update(CUstream handle, CUgraphNode* nodes, size_t count, unsigned flags, DefaultStream form) {
+    return update_2(handle, nodes, nullptr, count, flags, form);
 }
 
 }  // namespace
@@ -139,6 +147,9 @@ CUSLICE_STREAM_PAIR(cuStreamIsCapturing, is_capturing, stream, status)
 CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo, info, stream, status, id)
 CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v2, info_2, stream, status, id, graph, nodes, count)
 CUSLICE_STREAM_PAIR(cuStreamGetCaptureInfo_v3, info_3, stream, status, id, graph, nodes, edges, count)
+
+CUSLICE_STREAM_PAIR(cuStreamUpdateCaptureDependencies, update, stream, nodes, count, flags)
+CUSLICE_STREAM_PAIR(cuStreamUpdateCaptureDependencies_v2, update_2, stream, nodes, edges, count, flags)
 
 CUSLICE_ENTRY(cuThreadExchangeStreamCaptureMode, mode) {
     if (mode == nullptr || !known(*mode))

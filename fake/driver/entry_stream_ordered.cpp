@@ -6,12 +6,13 @@
 #include <set>
 
 #include "fake/driver/architecture.h"
-#include "fake/driver/capture.h"
 #include "fake/driver/graph_memory.h"
 #include "fake/driver/pool.h"
 #include "fake/driver/sharing.h"
 #include "fake/driver/state.h"
+#include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 
@@ -44,8 +45,11 @@ CUresult allocate_from(Pool* pool, CUdeviceptr* out, size_t bytes, Stream& strea
     if (context == nullptr)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     // A captured allocation is the graph's own: of the pool it has the device alone.
-    return captured ? add_memory_node(stream.capture->graph, *pool->gpu, bytes, *out)
-                    : allocate_pooled(*pool, *context->gpu, bytes, *out);
+    if (!captured)
+        return allocate_pooled(*pool, *context->gpu, bytes, *out);
+    return capture_node(stream, [&](CUgraph graph, const Dependencies& after, CUgraphNode& node) {
+        return add_memory_node(graph, after, *pool->gpu, bytes, *out, node);
+    });
 }
 
 /// Late frees give their memory back before there is said to be none.
@@ -96,20 +100,22 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
         const DriverLock hold;
         const bool of_graph = is_graph_memory(address);
         if (of_graph && stream->capture != nullptr)
-            return add_free_node(stream->capture->graph, address);
+            return capture_node(*stream, [&](CUgraph graph, const Dependencies& after, CUgraphNode& node) {
+                return add_free_node(graph, after, address, node);
+            });
         if (of_graph) {
             CUSLICE_TRY(free_graph_memory(address, done));
         }
     }
     if (done)
-        return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done));
+        return submit(*stream, {CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(done)});
     if (stream->capture != nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(refuse_unsafe());
     if (address == 0)
         return CUDA_SUCCESS;  // of an allocation of no bytes
     if (is_pool_import(address)) {
-        return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); });
+        return submit(*stream, {CU_GRAPH_NODE_TYPE_MEM_FREE, [address] { close_shared(address, true); }});
     }
     if (!is_pooled(address))
         return CUDA_ERROR_INVALID_VALUE;
@@ -118,13 +124,14 @@ CUresult free_async(CUdeviceptr address, CUstream handle, DefaultStream form) {
         if (!frees_under_way().insert(address).second)
             return CUDA_ERROR_INVALID_VALUE;
     }
-    return submit(*stream, CU_GRAPH_NODE_TYPE_MEM_FREE, [address] {
+    const auto free_now = [address] {
         {
             const DriverLock hold;
             frees_under_way().erase(address);
         }
         free_pooled_now(address);
-    });
+    };
+    return submit(*stream, {CU_GRAPH_NODE_TYPE_MEM_FREE, free_now});
 }
 
 template <typename T>

@@ -84,6 +84,77 @@ CUresult prefetch_to(CUdeviceptr address, size_t size, CUdevice device, CUstream
     return prefetch(address, size, place_of(device), 0, stream, form);
 }
 
+/// Ranges of managed memory as the batches name them.
+struct Ranges {
+    const CUdeviceptr* addresses;
+    const size_t* sizes;
+    size_t count;
+};
+
+/// Places of a batch: each is that of the ranges from its index to the next one's.
+struct Places {
+    const CUmemLocation* locations;
+    const size_t* indices;
+    size_t count;
+};
+
+CUresult check_batch(const Ranges& ranges, unsigned long long flags, CUstream handle, DefaultStream form) {
+    if (ranges.addresses == nullptr || ranges.sizes == nullptr || ranges.count == 0 || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUSLICE_FIND_STREAM(stream, handle, form);
+    if (stream->legacy)
+        return CUDA_ERROR_INVALID_VALUE;  // documented: not the legacy stream. With which error is not.
+    for (size_t i = 0; i < ranges.count; i++) {
+        Found found;
+        CUSLICE_TRY(find_managed(ranges.addresses[i], ranges.sizes[i], found));
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Documented: the indices begin with 0, grow, and are those of ranges.
+CUresult check_places(const Places& places, size_t ranges) {
+    if (places.locations == nullptr || places.indices == nullptr || places.count == 0 || places.count > ranges)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < places.count; i++) {
+        const bool in_order = i == 0 ? places.indices[0] == 0 : places.indices[i] > places.indices[i - 1];
+        if (!in_order || places.indices[i] >= ranges)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+/// Calls f(address, size, place) for every range, until one fails.
+template <typename F>
+CUresult each_place(const Ranges& ranges, const Places& places, F f) {
+    for (size_t i = 0, place = 0; i < ranges.count; i++) {
+        if (place + 1 < places.count && places.indices[place + 1] == i)
+            place++;
+        CUSLICE_TRY(f(ranges.addresses[i], ranges.sizes[i], places.locations[place]));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult prefetch_batch(CUdeviceptr* addresses, size_t* sizes, size_t count, CUmemLocation* locations, size_t* indices,
+                        size_t location_count, unsigned long long flags, CUstream stream, DefaultStream form) {
+    const Ranges ranges{addresses, sizes, count};
+    const Places places{locations, indices, location_count};
+    CUSLICE_TRY(check_batch(ranges, flags, stream, form));
+    CUSLICE_TRY(check_places(places, count));
+    CUSLICE_TRY(each_place(ranges, places, [](CUdeviceptr address, size_t size, const CUmemLocation& place) {
+        Found found;
+        return check(address, size, place, found);
+    }));
+    return each_place(ranges, places, [&](CUdeviceptr address, size_t size, const CUmemLocation& place) {
+        return prefetch(address, size, place, 0, stream, form);
+    });
+}
+
+/// The contents of discarded memory are indeterminate: here they stay.
+CUresult discard_batch(CUdeviceptr* addresses, size_t* sizes, size_t count, unsigned long long flags, CUstream stream,
+                       DefaultStream form) {
+    return check_batch({addresses, sizes, count}, flags, stream, form);
+}
+
 CUresult advise(CUdeviceptr address, size_t size, CUmem_advise advice, const CUmemLocation& place) {
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
         return CUDA_ERROR_INVALID_VALUE;
@@ -162,3 +233,8 @@ CUSLICE_ENTRY(cuMemRangeGetAttribute, data, size, attribute, address, bytes) {
 CUSLICE_ENTRY(cuMemRangeGetAttributes, data, sizes, attributes, count, address, bytes) {
     return range_attributes(data, sizes, attributes, count, address, bytes);
 }
+CUSLICE_STREAM_PAIR(cuMemPrefetchBatchAsync, prefetch_batch, addresses, sizes, count, places, indices, place_count,
+                    flags, stream)
+CUSLICE_STREAM_PAIR(cuMemDiscardBatchAsync, discard_batch, addresses, sizes, count, flags, stream)
+CUSLICE_STREAM_PAIR(cuMemDiscardAndPrefetchBatchAsync, prefetch_batch, addresses, sizes, count, places, indices,
+                    place_count, flags, stream)

@@ -5,6 +5,7 @@
 #include "fake/driver/physical.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
+#include "fake/driver/submit.h"
 
 using namespace cuslice::fake;
 

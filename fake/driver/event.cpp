@@ -14,6 +14,9 @@ Record begin_record(Event& event) {
 
 void note_record(Event& event, const Record& record, WorkQueue::Mark mark) {
     event.recorded = true;
+    event.captured = false;
+    event.capture.reset();
+    event.after = {};
     event.time = record.time;
     event.mark = std::move(mark);
 }

@@ -18,7 +18,9 @@ struct Event {
     unsigned flags = CU_EVENT_DEFAULT;
     bool recorded = false;
     WorkQueue::Mark mark;            // complete when everything before the record is
-    std::weak_ptr<Capture> capture;  // the one that it was recorded in, as long as that lasts
+    bool captured = false;           // it was last recorded in a capture, which may have ended
+    std::weak_ptr<Capture> capture;  // that capture
+    Dependencies after;              // and what the stream's next node depended on then
     /// When the record was reached, in nanoseconds of model time; written by the queue, which may outlive the event.
     std::shared_ptr<std::atomic<uint64_t>> time = std::make_shared<std::atomic<uint64_t>>(0);
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds

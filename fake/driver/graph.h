@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Graphs as captures make them: the tasks of their nodes, in order.
+// Graphs as programs and captures make them: nodes with their work, and what each depends on.
 
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "fake/driver/cuda_api.h"
+#include "fake/driver/graph_dependencies.h"
+#include "fake/driver/graph_work.h"
 #include "fake/driver/handles.h"
 #include "fake/driver/user_object.h"
-#include "fake/driver/work_queue.h"
 
 namespace cuslice::fake {
-
-using NodeType = CUgraphNodeType;
 
 struct GraphBlock;
 struct Graph;
 struct ConditionalBodies;
 struct GraphNode {
-    NodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    Task task;
+    NodeWork work;
     CUgraph graph = nullptr;
-    std::shared_ptr<GraphBlock> memory;                   // that it allocates or frees
+    Dependencies after;
+    std::shared_ptr<GraphBlock> memory = nullptr;         // that it allocates or frees
     CUgraph child = nullptr;                              // of a child graph's node: its own copy
     std::shared_ptr<ConditionalBodies> bodies = nullptr;  // of a conditional node
+    CUgraphNode original = nullptr;                       // in a copy of a graph: the node that this one copies
 };
 
 /// A value that conditional nodes go by. No kernel runs that would change it: it is the default in each launch.
@@ -45,7 +45,7 @@ struct ConditionalBodies {
 };
 
 struct Graph {
-    std::vector<CUgraphNode> nodes;  // in the order in which they run
+    std::vector<CUgraphNode> nodes;  // in the order in which they were made
     bool has_memory = false;
     std::weak_ptr<void> instance;  // the one that it has now; looked at if it has memory nodes
     HeldObjects objects;
@@ -57,35 +57,27 @@ struct Graph {
     bool can_be_copied() const;
 };
 
-struct ExecNode {
-    NodeType type;
-    Task task;
-    std::shared_ptr<GraphBlock> memory;
-    CUgraphNode node = nullptr;  // that it was made from: only a handle
-    std::vector<ExecNode> children = {};
-    std::shared_ptr<const HeldObjects> objects = nullptr;  // of the child graph
-    int chosen = ConditionalBodies::kNone;                 // of a conditional node: which of its children runs
-};
-
-/// An instantiated graph: a copy of the tasks, which the graph's end does not touch.
-struct GraphExec {
-    std::vector<ExecNode> nodes;
-    unsigned long long flags = 0;
-    bool has_memory = false;
-    std::shared_ptr<void> instance;
-    std::shared_ptr<const HeldObjects> objects;  // a launch holds them as well
-};
-
 inline constinit HandleTable<Graph, CUgraph, HandleKind::Graph> graphs;
 inline constinit HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode> graph_nodes;
-inline constinit HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec> graph_execs;
+
+/// Arrays of a program's that name dependencies; `edges` is null where none has data.
+struct GivenDependencies {
+    const CUgraphNode* nodes;
+    const CUgraphEdgeData* edges;
+    size_t count;
+};
+
+/// CUDA_ERROR_INVALID_VALUE unless an edge from this node can have such data.
+CUresult check_edge(CUgraphNode from, const CUgraphEdgeData& edge);
+/// Takes them if the graph is one, all are nodes of it and none is there twice; else CUDA_ERROR_INVALID_VALUE.
+CUresult take_dependencies(CUgraph graph, const GivenDependencies& given, Dependencies& out);
 
 /// Appends a node; null if the graph is gone.
-CUgraphNode append_node(CUgraph graph, NodeType type, Task task, std::shared_ptr<GraphBlock> memory = nullptr);
-/// CUDA_ERROR_INVALID_VALUE unless the graph is one and all of these are nodes of it.
-CUresult check_dependencies(CUgraph graph, const CUgraphNode* nodes, size_t count);
-/// Copies the nodes of a graph for an instance, those of child graphs included.
-std::vector<ExecNode> exec_nodes(const Graph& graph);
+CUgraphNode append_node(CUgraph graph, GraphNode node);
+bool is_node_of(CUgraph graph, CUgraphNode node);
+/// The nodes in an order in which each comes after what it depends on, as they were made where that is one; fewer than
+/// there are if some depend on each other.
+std::vector<CUgraphNode> nodes_in_order(const Graph& graph);
 /// A copy of a graph that can be copied; null if there is no such graph.
 CUgraph clone_graph(CUgraph graph);
 /// Takes a node out of its graph and ends it, with its child graph or its bodies.

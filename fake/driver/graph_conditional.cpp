@@ -54,7 +54,7 @@ bool can_be_body(const Graph& graph) {
     return std::all_of(graph.nodes.begin(), graph.nodes.end(), [](CUgraphNode handle) {
         const GraphNode& node = *graph_nodes.find(handle);
         const bool child_can = node.child == nullptr || can_be_body(*graphs.find(node.child));
-        return child_can && may_be_in_body(node.type);
+        return child_can && may_be_in_body(node.work.type);
     });
 }
 

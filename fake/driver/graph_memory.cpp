@@ -38,7 +38,7 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
             continue;
         Course& course = courses[block->gpu];
         live[block] = block->live;
-        if (!block->live || !frees_first || node.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        if (!block->live || !frees_first || node.work.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             continue;
         live[block] = false;
         course.now -= static_cast<int64_t>(rounded(block->asked));
@@ -47,7 +47,7 @@ CUresult run_through(const GraphExec& exec, std::map<Gpu*, Course>& courses, boo
         GraphBlock* block = node.memory.get();
         if (block == nullptr)
             continue;
-        const bool allocates = node.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+        const bool allocates = node.work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
         // Memory of the last launch that nobody has freed, or what isn't there to be freed.
         if (live[block] == allocates)
             return CUDA_ERROR_INVALID_VALUE;
@@ -112,7 +112,8 @@ void end_graph_pool(Gpu& gpu) {
     trim_graph_pool(gpu);
 }
 
-CUresult add_memory_node(CUgraph handle, Gpu& gpu, uint64_t bytes, Address& out) {
+CUresult add_memory_node(CUgraph handle, const Dependencies& after, Gpu& gpu, uint64_t bytes, Address& out,
+                         CUgraphNode& node) {
     if (graphs.find(handle) == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     CUSLICE_TRY(gpu.open());
@@ -131,13 +132,12 @@ CUresult add_memory_node(CUgraph handle, Gpu& gpu, uint64_t bytes, Address& out)
     block->asked = bytes;
     block->graph = handle;
     blocks()[block->at] = block;
-    append_node(
-        handle, CU_GRAPH_NODE_TYPE_MEM_ALLOC, [] {}, block);
+    node = append_node(handle, {.work = {CU_GRAPH_NODE_TYPE_MEM_ALLOC}, .after = after, .memory = block});
     out = block->at;
     return CUDA_SUCCESS;
 }
 
-CUresult add_free_node(CUgraph handle, Address address) {
+CUresult add_free_node(CUgraph handle, const Dependencies& after, Address address, CUgraphNode& node) {
     const std::shared_ptr<GraphBlock> block = block_at(address);
     if (block == nullptr || graphs.find(handle) == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -147,8 +147,7 @@ CUresult add_free_node(CUgraph handle, Address address) {
     if (block->freed_in != nullptr && (block->freed_in == block->graph || handle == block->graph))
         return CUDA_ERROR_INVALID_VALUE;
     block->freed_in = handle;
-    append_node(
-        handle, CU_GRAPH_NODE_TYPE_MEM_FREE, [] {}, block);
+    node = append_node(handle, {.work = {CU_GRAPH_NODE_TYPE_MEM_FREE}, .after = after, .memory = block});
     return CUDA_SUCCESS;
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "fake/driver/gpu.h"
-#include "fake/driver/graph.h"
+#include "fake/driver/graph_exec.h"
 
 namespace cuslice::fake {
 
@@ -34,12 +34,18 @@ void trim_graph_pool(Gpu& gpu);
 /// The device is reset: nothing is live any more.
 void end_graph_pool(Gpu& gpu);
 
+/// cuGraphAddMemAllocNode and cuGraphAddMemFreeNode, for edges with data as well. They take the driver's lock.
+CUresult add_allocation(CUgraph graph, const GivenDependencies& given, CUDA_MEM_ALLOC_NODE_PARAMS* params,
+                        CUgraphNode* out);
+CUresult add_free(CUgraph graph, const GivenDependencies& given, CUdeviceptr address, CUgraphNode* out);
+
 // The driver's lock is held in all of these.
 
 /// Appends an allocation node to a graph.
-CUresult add_memory_node(CUgraph graph, Gpu& gpu, uint64_t bytes, Address& out);
+CUresult add_memory_node(CUgraph graph, const Dependencies& after, Gpu& gpu, uint64_t bytes, Address& out,
+                         CUgraphNode& node);
 /// Appends a node that frees what an allocation node made.
-CUresult add_free_node(CUgraph graph, Address address);
+CUresult add_free_node(CUgraph graph, const Dependencies& after, Address address, CUgraphNode& node);
 /// True if the address belongs to an allocation node.
 bool is_graph_memory(Address address);
 /// Ends a live allocation that its graph leaves to others; `done` has to run when the stream gets there.

@@ -10,6 +10,7 @@
 #include "fake/driver/pool.h"
 #include "fake/driver/state.h"
 #include "fake/driver/stream.h"
+#include "fake/driver/submit.h"
 #include "fake/driver/texture.h"
 #include "fake/driver/work_fault.h"
 

@@ -80,8 +80,8 @@ CUresult launchable(CUfunction handle, Context& context, Function*& out);
 /// Puts a function's code on the device, as its first launch does: charged with the module.
 CUresult load_function(Function& function);
 
-/// Checks a kernel node as a launch is checked; takes the driver's lock itself.
-CUresult check_kernel_node(const CUDA_KERNEL_NODE_PARAMS_v3& params);
+/// Checks a kernel node as a launch is checked; takes the driver's lock itself. `params` gets the function's context.
+CUresult check_kernel_node(CUDA_KERNEL_NODE_PARAMS_v3& params, std::shared_ptr<const KernelInfo>& info);
 
 /// An attribute of a kernel; `function` may be null for one that isn't loaded anywhere.
 CUresult kernel_attribute(const KernelInfo& info, const Function* function, const GpuSpec& gpu, const Image& image,

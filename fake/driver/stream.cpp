@@ -6,8 +6,6 @@
 #include <mutex>
 
 #include "fake/driver/green_context.h"
-#include "fake/driver/model_time.h"
-#include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {
 
@@ -188,73 +186,6 @@ std::vector<WorkQueue::Mark> work_of(Context& context, CUgreenCtx green) {
         if (one.context == context.handle && (green == nullptr || one.green == green))
             marks.push_back(one.queue->mark());
     return marks;
-}
-
-/// Work in the legacy stream would have to wait for a stream that captures: both are refused.
-static CUresult refuse_implicit_order(Stream& stream) {
-    Context* context = stream.legacy && captures_in_progress != 0 ? live_context(stream.context) : nullptr;
-    CUresult result = CUDA_SUCCESS;
-    if (context == nullptr)
-        return result;
-    each_stream(*context, [&](Stream& other) {
-        const auto capture = other.capture.get();
-        if (capture == nullptr || !other.blocking() || other.green != stream.green)
-            return;
-        capture->invalidate();
-        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    });
-    return result;
-}
-
-namespace {
-
-/// Work that a GPU does itself takes model time; what only keeps an order takes none.
-Task with_model_time(NodeType type, Task task) {
-    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET)
-        return task;
-    return [task = std::move(task)] {
-        task();
-        spend_model_time();
-    };
-}
-
-}  // namespace
-
-CUresult submit(Stream& stream, NodeType type, Task task) {
-    if (const auto capture = stream.capture.get()) {
-        if (!capture->active())
-            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        const CUgraphNode node = append_node(capture->graph, type, std::move(task));
-        return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
-    CUSLICE_TRY(refuse_implicit_order(stream));
-    stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));
-    return CUDA_SUCCESS;
-}
-
-CUresult submit_host(Stream& stream, Task task) {
-    if (stream.capture != nullptr)
-        return submit(stream, CU_GRAPH_NODE_TYPE_HOST, std::move(task));
-    CUSLICE_TRY(refuse_implicit_order(stream));
-    stream.queue->submit_host(std::move(task), implicit_order(stream));
-    return CUDA_SUCCESS;
-}
-
-CUresult refuse_in_capture(Stream& stream) {
-    const auto capture = stream.capture.get();
-    if (capture == nullptr)
-        return CUDA_SUCCESS;
-    capture->invalidate();
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-CUresult synchronize(Stream& stream) {
-    CUSLICE_TRY(refuse_in_capture(stream));
-    for (const WorkQueue::Mark& mark : implicit_order(stream))
-        WorkQueue::wait(mark);
-    stream.queue->wait();
-    Context* context = live_context(stream.context);
-    return context == nullptr ? CUDA_SUCCESS : fault_of_work(*context);
 }
 
 }  // namespace cuslice::fake

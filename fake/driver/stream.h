@@ -60,19 +60,8 @@ Stream& legacy_stream(const Context& name);
 /// Ends the default streams of a context that ends, its green ones' too; nothing may be running in them.
 void forget_default_streams(const Context& context);
 
-/// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
-CUresult submit(Stream& stream, NodeType type, Task task);
-/// The same for a host function.
-CUresult submit_host(Stream& stream, Task task);
-
 /// Marks that work submitted now has to wait for: the implicit order with the legacy default stream.
 std::vector<WorkQueue::Mark> implicit_order(Stream& stream);
-
-/// Waits for the stream; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the capture is invalid) while it captures.
-CUresult synchronize(Stream& stream);
-
-/// An operation that no capture allows: invalidates the one in progress.
-CUresult refuse_in_capture(Stream& stream);
 
 /// The stream ends before its work does: who waits for the context waits for that work too.
 void leave_work(const Stream& stream);

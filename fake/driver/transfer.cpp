@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fake/driver/host_memory.h"
+#include "fake/driver/submit.h"
 #include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {
@@ -75,13 +76,35 @@ CUresult resolve_end(const End& end, size_t size, Access access, Extents& extent
     }
 }
 
-CUresult run_transfer(NodeType type, Task task, const Order& order) {
+CUresult run_transfer(NodeType type, Task task, const Order& order,
+                      const std::function<CUgraphNodeParams()>& describe) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND_STREAM(stream, order.stream, order.form);
-    CUSLICE_TRY(submit(*stream, type, std::move(task)));
+    const bool described = stream->capture != nullptr && describe;
+    CUSLICE_TRY(
+        submit(*stream, described ? captured_work(describe(), std::move(task)) : NodeWork{type, std::move(task)}));
     if (order.wait && stream->capture == nullptr)
         stream->queue->wait();
     return fault_of_work(*context);
+}
+
+static CUmemorytype type_of(Side side) {
+    if (side == Side::Device)
+        return CU_MEMORYTYPE_DEVICE;
+    return side == Side::Host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_UNIFIED;
+}
+
+static CUgraphNodeParams describe_linear(const End& to, const End& from, size_t bytes) {
+    CUDA_MEMCPY3D copy{};
+    copy.srcMemoryType = type_of(from.side);
+    copy.srcHost = from.side == Side::Host ? reinterpret_cast<const void*>(from.address) : nullptr;
+    copy.srcDevice = from.side == Side::Host ? 0 : from.address;
+    copy.dstMemoryType = type_of(to.side);
+    copy.dstHost = to.side == Side::Host ? reinterpret_cast<void*>(to.address) : nullptr;
+    copy.dstDevice = to.side == Side::Host ? 0 : to.address;
+    copy.WidthInBytes = bytes;
+    copy.Height = copy.Depth = 1;
+    return node_params(copy, current_handle);
 }
 
 CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& order) {
@@ -96,7 +119,8 @@ CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& 
     if (WorkQueue::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
         return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
     return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target, source),
-                        {order.stream, order.form, returns_when_done(order, target, source)});
+                        {order.stream, order.form, returns_when_done(order, target, source)},
+                        [&] { return describe_linear(to, from, bytes); });
 }
 
 CUresult check_fill(const Fill& fill, CUcontext context, int gpu, CheckedFill& out) {
@@ -131,7 +155,9 @@ CUresult fill_rows(const Fill& fill, const Order& order) {
     CheckedFill checked;
     CUSLICE_TRY(check_fill(fill, current_handle, accessing_gpu(), checked));
     const bool wait = checked.rows.empty() ? order.wait : returns_when_done(order, checked.rows, {});
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait});
+    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait}, [&] {
+        return node_params({fill.to, fill.pitch, fill.value, fill.element, fill.width, fill.height, current_handle});
+    });
 }
 
 }  // namespace cuslice::fake

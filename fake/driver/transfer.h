@@ -2,6 +2,8 @@
 #pragma once
 // Copies and fills as the entries ask for them: checked, then run in a stream's order.
 
+#include <functional>
+
 #include "fake/driver/resolve.h"
 #include "fake/driver/stream.h"
 
@@ -57,7 +59,8 @@ bool returns_when_done(const Order& order, const Extents& to, const Extents& fro
 /// A copy between resolved extents, which fails in the current context.
 Task copy_task(Extents to, Extents from);
 
-/// Runs a checked transfer.
-CUresult run_transfer(NodeType type, Task task, const Order& order);
+/// Runs a checked transfer. A capture keeps what `describe` says of it, if anything does.
+CUresult run_transfer(NodeType type, Task task, const Order& order,
+                      const std::function<CUgraphNodeParams()>& describe = nullptr);
 
 }  // namespace cuslice::fake

@@ -5,7 +5,7 @@
 
 namespace cuslice::fake {
 
-/// A node of the type that its parameters name. Edges with data, and types that aren't known here, fail by name.
+/// A node of the type that its parameters name.
 cudaError_t add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                            const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* parameters);
 
@@ -13,6 +13,7 @@ cudaError_t add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaG
 cudaError_t describe(CUDA_KERNEL_NODE_PARAMS& launch, const cudaKernelNodeParams& parameters);
 cudaError_t describe(CUDA_MEMCPY3D& copy, const cudaMemcpy3DParms& parameters);
 cudaError_t describe(CUDA_MEMSET_NODE_PARAMS& fill, const cudaMemsetParams& parameters);
+cudaError_t describe(CUgraphNodeParams& node, const cudaGraphNodeParams& parameters, CUcontext context);
 inline cudaKernelNodeParams older(const cudaKernelNodeParamsV2& launch) {
     return {launch.func, launch.gridDim, launch.blockDim, launch.sharedMemBytes, launch.kernelParams, launch.extra};
 }
@@ -45,6 +46,19 @@ cudaError_t with_described(const Parameters* parameters, Act act) {
         InDriver described{};
         CUSLICE_TRY(describe(described, *parameters));
         return as_error(in_this_context([&](CUcontext context) { return act(described, context); }));
+    });
+}
+/// The same with parameters of any type, which name their context.
+template <class Act>
+cudaError_t with_described(const cudaGraphNodeParams* parameters, Act act) {
+    if (parameters == nullptr)
+        return record(cudaErrorInvalidValue);
+    return in_context([&] {
+        CUcontext context = nullptr;
+        CUgraphNodeParams described{};
+        CUSLICE_TRY(as_error(CU(cuCtxGetCurrent, 4000)(&context)));
+        CUSLICE_TRY(describe(described, *parameters, context));
+        return as_error(act(described));
     });
 }
 template <class Act>

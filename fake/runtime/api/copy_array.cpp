@@ -2,6 +2,8 @@
 // Copies of a run of bytes from and to arrays: from a position on to the end of its row, and on in the next one. Built
 // twice: legacy and per-thread default stream (_ptsz, _ptds).
 
+#include <algorithm>
+
 #include "fake/runtime/array_format.h"
 #include "fake/runtime/copy.h"
 
@@ -25,6 +27,20 @@ cudaError_t rows_of(cudaArray_const_t array, Rows* rows) {
     return cudaSuccess;
 }
 
+/// A place in an array, in bytes and rows.
+struct Place {
+    size_t x, y;
+
+    bool has(size_t count, const Rows& rows) const {
+        return x < rows.bytes && y < rows.count && count <= (rows.count - y) * rows.bytes - x;
+    }
+    void advance(size_t bytes, const Rows& rows) {
+        x += bytes;
+        y += x / rows.bytes;
+        x %= rows.bytes;
+    }
+};
+
 /// Cuts a run of bytes into boxes of whole rows, with a part of one at either end. `copy` gets the place in the array,
 /// how far the run has got, and the size of the box.
 template <class Copy>
@@ -36,7 +52,7 @@ cudaError_t along_rows(cudaArray_const_t array, size_t x, size_t y, size_t count
         CUSLICE_TRY(rows_of(array, &rows));
         const size_t row = rows.bytes;
         // All of it before the first box: a run that doesn't fit leaves the array as it is.
-        if (x >= row || y >= rows.count || count > (rows.count - y) * row - x)
+        if (!Place{x, y}.has(count, rows))
             return cudaErrorInvalidValue;
         for (size_t done = 0; done < count;) {
             const size_t left = count - done;
@@ -69,6 +85,29 @@ cudaError_t cudaMemcpyToArrayAsync(cudaArray_t destination, size_t x, size_t y, 
                           return cudaMemcpy2DToArrayAsync(destination, at, row, static_cast<const char*>(source) + done,
                                                           width, width, height, kind, stream);
                       });
+}
+
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t destination, size_t to_x, size_t to_y, cudaArray_const_t source,
+                                   size_t from_x, size_t from_y, size_t count, cudaMemcpyKind kind) {
+    if (!is_direction(kind))
+        return record(cudaErrorInvalidMemcpyDirection);
+    return in_context([&] {
+        Rows to_rows, from_rows;
+        Place to{to_x, to_y}, from{from_x, from_y};
+        CUSLICE_TRY(rows_of(destination, &to_rows));
+        CUSLICE_TRY(rows_of(source, &from_rows));
+        if (!to.has(count, to_rows) || !from.has(count, from_rows))
+            return cudaErrorInvalidValue;
+        // A piece lies in one row of either.
+        for (size_t done = 0; done < count;) {
+            const size_t piece = std::min({to_rows.bytes - to.x, from_rows.bytes - from.x, count - done});
+            CUSLICE_TRY(cudaMemcpy2DArrayToArray(destination, to.x, to.y, source, from.x, from.y, piece, 1, kind));
+            to.advance(piece, to_rows);
+            from.advance(piece, from_rows);
+            done += piece;
+        }
+        return cudaSuccess;
+    });
 }
 
 cudaError_t cudaMemcpyFromArray(void* destination, cudaArray_const_t source, size_t x, size_t y, size_t count,

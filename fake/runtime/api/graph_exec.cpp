@@ -3,11 +3,15 @@
 
 #include "fake/runtime/forward.h"
 #include "fake/runtime/graph_nodes.h"
-#include "fake/runtime/report.h"
 
 using namespace cuslice::fake;
 
 CUSLICE_FORWARD(cudaGraphChildGraphNodeGetGraph, cuGraphChildGraphNodeGetGraph, 10000, node, graph)
+CUSLICE_FORWARD(cudaGraphExecEventRecordNodeSetEvent, cuGraphExecEventRecordNodeSetEvent, 11010, executable, node,
+                event)
+CUSLICE_FORWARD(cudaGraphExecEventWaitNodeSetEvent, cuGraphExecEventWaitNodeSetEvent, 11010, executable, node, event)
+CUSLICE_FORWARD(cudaGraphNodeSetEnabled, cuGraphNodeSetEnabled, 11060, executable, node, enabled)
+CUSLICE_FORWARD(cudaGraphNodeGetEnabled, cuGraphNodeGetEnabled, 11060, executable, node, enabled)
 CUSLICE_FORWARD(cudaGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams, 10020, executable, node, parameters)
 CUSLICE_FORWARD(cudaGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, 11010, executable, node,
                 child)
@@ -41,28 +45,7 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGra
 
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                        cudaGraphNodeParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    switch (parameters->type) {
-        case cudaGraphNodeTypeKernel: {
-            const cudaKernelNodeParams launch = older(parameters->kernel);
-            return cudaGraphExecKernelNodeSetParams(executable, node, &launch);
-        }
-        case cudaGraphNodeTypeMemcpy:
-            if (parameters->memcpy.flags != 0)
-                return record(cudaErrorInvalidValue);
-            return cudaGraphExecMemcpyNodeSetParams(executable, node, &parameters->memcpy.copyParams);
-        case cudaGraphNodeTypeMemset:
-            return cudaGraphExecMemsetNodeSetParams(executable, node,
-                                                    same_layout<cudaMemsetParams>(&parameters->memset));
-        case cudaGraphNodeTypeHost:
-            return cudaGraphExecHostNodeSetParams(executable, node, same_layout<cudaHostNodeParams>(&parameters->host));
-        case cudaGraphNodeTypeGraph:
-            return cudaGraphExecChildGraphNodeSetParams(executable, node, parameters->graph.graph);
-        default:
-            log_line(
-                "fake CUDA runtime: cudaGraphExecNodeSetParams of type %d is not supported; it fails with error 801",
-                static_cast<int>(parameters->type));
-            return record(cudaErrorNotSupported);
-    }
+    return with_described(parameters, [&](CUgraphNodeParams& described) {
+        return CU(cuGraphExecNodeSetParams, 12020)(executable, node, &described);
+    });
 }

@@ -61,45 +61,13 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph, con
     });
 }
 
+CUSLICE_FORWARD(cudaGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010, node, graph, dependencies, count, event)
+CUSLICE_FORWARD(cudaGraphAddEventWaitNode, cuGraphAddEventWaitNode, 11010, node, graph, dependencies, count, event)
 CUSLICE_FORWARD(cudaGraphAddHostNode, cuGraphAddHostNode, 10000, node, graph, dependencies, count, parameters)
 CUSLICE_FORWARD(cudaGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, node, graph, dependencies, count, parameters)
 CUSLICE_FORWARD(cudaGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, node, graph, dependencies, count, pointer)
 CUSLICE_FORWARD(cudaGraphMemAllocNodeGetParams, cuGraphMemAllocNodeGetParams, 11040, node, parameters)
 CUSLICE_FORWARD(cudaGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 11040, node, pointer)
-
-namespace {
-
-/// Adds a node of a type that the driver has no function of its own for.
-cudaError_t add_by_driver(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
-                          CUgraphNodeParams parameters) {
-    return in_context(
-        [&] { return as_error(CU(cuGraphAddNode, 12020)(node, graph, dependencies, count, &parameters)); });
-}
-
-CUgraphNodeParams driver_child(const cudaChildGraphNodeParams& child) {
-    CUgraphNodeParams parameters{};
-    parameters.type = CU_GRAPH_NODE_TYPE_GRAPH;
-    parameters.graph = {child.graph, static_cast<CUgraphChildGraphNodeOwnership>(child.ownership)};
-    return parameters;
-}
-
-cudaError_t add_conditional(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count,
-                            cudaConditionalNodeParams& conditional) {
-    return in_context([&] {
-        return in_this_context([&](CUcontext context) {
-            CUgraphNodeParams parameters{};
-            parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-            parameters.conditional = {conditional.handle, static_cast<CUgraphConditionalNodeType>(conditional.type),
-                                      conditional.size, nullptr, context};
-            const CUresult result = CU(cuGraphAddNode, 12020)(node, graph, dependencies, count, &parameters);
-            if (result == CUDA_SUCCESS)
-                conditional.phGraph_out = parameters.conditional.phGraph_out;
-            return result;
-        });
-    });
-}
-
-}  // namespace
 
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph, unsigned value,
                                              unsigned flags) {
@@ -116,45 +84,56 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle,
     });
 }
 
+cudaError_t cuslice::fake::describe(CUgraphNodeParams& node, const cudaGraphNodeParams& parameters, CUcontext context) {
+    node.type = static_cast<CUgraphNodeType>(parameters.type);
+    static_assert(sizeof node.reserved0 == sizeof parameters.reserved0);
+    std::memcpy(node.reserved0, parameters.reserved0, sizeof node.reserved0);
+    node.reserved2 = parameters.reserved2;
+    switch (parameters.type) {
+        case cudaGraphNodeTypeKernel: {
+            CUDA_KERNEL_NODE_PARAMS launch{};
+            CUSLICE_TRY(describe(launch, older(parameters.kernel)));
+            std::memcpy(&node.kernel, &launch, sizeof launch);
+            return cudaSuccess;
+        }
+        case cudaGraphNodeTypeMemcpy:
+            node.memcpy.flags = parameters.memcpy.flags;
+            node.memcpy.copyCtx = context;
+            return describe(node.memcpy.copyParams, parameters.memcpy.copyParams);
+        case cudaGraphNodeTypeMemset: {
+            const cudaMemsetParamsV2& fill = parameters.memset;
+            node.memset = {address(fill.dst), fill.pitch,  fill.value, fill.elementSize,
+                           fill.width,        fill.height, context};
+            return cudaSuccess;
+        }
+        case cudaGraphNodeTypeConditional: {
+            const cudaConditionalNodeParams& conditional = parameters.conditional;
+            node.conditional = {conditional.handle, static_cast<CUgraphConditionalNodeType>(conditional.type),
+                                conditional.size, nullptr, context};
+            return cudaSuccess;
+        }
+        default:
+            // The driver's structures of all other types are these.
+            static_assert(sizeof node.reserved1 == sizeof parameters.reserved1);
+            std::memcpy(node.reserved1, parameters.reserved1, sizeof node.reserved1);
+            return cudaSuccess;
+    }
+}
+
 cudaError_t cuslice::fake::add_graph_node(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
                                           const cudaGraphEdgeData* edges, size_t count,
                                           cudaGraphNodeParams* parameters) {
-    if (parameters == nullptr)
-        return record(cudaErrorInvalidValue);
-    static constexpr cudaGraphEdgeData kPlain{};
-    for (size_t i = 0; edges != nullptr && i < count; ++i) {
-        if (std::memcmp(&edges[i], &kPlain, sizeof kPlain) != 0)
-            return record(cudaErrorNotSupported);
-    }
-    switch (parameters->type) {
-        case cudaGraphNodeTypeKernel: {
-            const cudaKernelNodeParams launch = older(parameters->kernel);
-            return cudaGraphAddKernelNode(node, graph, dependencies, count, &launch);
-        }
-        case cudaGraphNodeTypeMemcpy:
-            if (parameters->memcpy.flags != 0)
-                return record(cudaErrorInvalidValue);
-            return cudaGraphAddMemcpyNode(node, graph, dependencies, count, &parameters->memcpy.copyParams);
-        case cudaGraphNodeTypeMemset:
-            return cudaGraphAddMemsetNode(node, graph, dependencies, count,
-                                          same_layout<cudaMemsetParams>(&parameters->memset));
-        case cudaGraphNodeTypeHost:
-            return cudaGraphAddHostNode(node, graph, dependencies, count,
-                                        same_layout<cudaHostNodeParams>(&parameters->host));
-        case cudaGraphNodeTypeEmpty:
-            return cudaGraphAddEmptyNode(node, graph, dependencies, count);
-        case cudaGraphNodeTypeMemAlloc:
-            return cudaGraphAddMemAllocNode(node, graph, dependencies, count,
-                                            same_layout<cudaMemAllocNodeParams>(&parameters->alloc));
-        case cudaGraphNodeTypeMemFree:
-            return cudaGraphAddMemFreeNode(node, graph, dependencies, count, parameters->free.dptr);
-        case cudaGraphNodeTypeGraph:
-            return add_by_driver(node, graph, dependencies, count, driver_child(parameters->graph));
-        case cudaGraphNodeTypeConditional:
-            return add_conditional(node, graph, dependencies, count, parameters->conditional);
-        default:
-            log_line("fake CUDA runtime: cudaGraphAddNode of type %d is not supported; it fails with error 801",
-                     static_cast<int>(parameters->type));
-            return record(cudaErrorNotSupported);
-    }
+    return with_described(parameters, [&](CUgraphNodeParams& described) {
+        const CUresult result =
+            edges == nullptr ? CU(cuGraphAddNode, 12020)(node, graph, dependencies, count, &described)
+                             : CU(cuGraphAddNode, 12030)(node, graph, dependencies,
+                                                         same_layout<const CUgraphEdgeData>(edges), count, &described);
+        if (result != CUDA_SUCCESS)
+            return result;
+        if (parameters->type == cudaGraphNodeTypeMemAlloc)
+            parameters->alloc.dptr = reinterpret_cast<void*>(described.alloc.dptr);
+        if (parameters->type == cudaGraphNodeTypeConditional)
+            parameters->conditional.phGraph_out = described.conditional.phGraph_out;
+        return result;
+    });
 }

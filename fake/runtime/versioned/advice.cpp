@@ -9,6 +9,11 @@ using namespace cuslice::fake;
 #if CUSLICE_CUDART_VERSION >= 13000
 
 CUSLICE_FORWARD_STREAM(cudaMemPrefetchAsync, cuMemPrefetchAsync, 12020, pointer, count, location, flags, stream)
+CUSLICE_FORWARD_STREAM(cudaMemPrefetchBatchAsync, cuMemPrefetchBatchAsync, 13000, pointers, sizes, count, locations,
+                       indices, location_count, flags, stream)
+CUSLICE_FORWARD_STREAM(cudaMemDiscardBatchAsync, cuMemDiscardBatchAsync, 13000, pointers, sizes, count, flags, stream)
+CUSLICE_FORWARD_STREAM(cudaMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync, 13000, pointers, sizes,
+                       count, locations, indices, location_count, flags, stream)
 #ifndef __CUDA_API_PER_THREAD_DEFAULT_STREAM
 CUSLICE_FORWARD(cudaMemAdvise, cuMemAdvise, 12020, pointer, count, advice, location)
 #endif

@@ -87,6 +87,8 @@ SCENARIO_IN_CHILD("a node is added by its type, or refused by it") {
     CHECK(add_node(&node, graph, nullptr, 0, &parameters) == cudaSuccess);
     parameters = {};
     parameters.type = cudaGraphNodeTypeWaitEvent;
+    CHECK(add_node(&node, graph, nullptr, 0, &parameters) == cudaErrorInvalidValue);  // for no event
+    parameters.type = cudaGraphNodeTypeExtSemaphoreSignal;
     CHECK(add_node(&node, graph, nullptr, 0, &parameters) == cudaErrorNotSupported);
     CHECK(add_node(&node, graph, nullptr, 0, nullptr) == cudaErrorInvalidValue);
     REQUIRE(instantiate(&executable, graph) == cudaSuccess);
@@ -191,7 +193,7 @@ SCENARIO_IN_CHILD("nodes of an instance are changed, by their functions and by t
     by_type.memset.height = 1;
     CHECK(RT(cudaGraphExecNodeSetParams)(executable, node[0], &by_type) == cudaSuccess);
     by_type.type = cudaGraphNodeTypeWaitEvent;
-    CHECK(RT(cudaGraphExecNodeSetParams)(executable, node[0], &by_type) == cudaErrorNotSupported);
+    CHECK(RT(cudaGraphExecNodeSetParams)(executable, node[0], &by_type) == cudaErrorInvalidValue);
     CHECK(RT(cudaGraphLaunch)(executable, nullptr) == cudaSuccess);
     CHECK(RT(cudaDeviceSynchronize)() == cudaSuccess);
     CHECK(bytes == 0);
@@ -214,6 +216,17 @@ SCENARIO_IN_CHILD("a run of bytes goes over the rows of an array and back") {
     CHECK(to(array, 5, 1, sent, 100, cudaMemcpyHostToDevice) == cudaSuccess);  // to the middle of a row
     CHECK(from(received, array, 5, 1, 100, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(std::memcmp(sent, received, 100) == 0);
+    // Between arrays of different rows: a piece lies in one row of either.
+    using Between =
+        cudaError_t (*)(cudaArray_t, size_t, size_t, cudaArray_const_t, size_t, size_t, size_t, cudaMemcpyKind);
+    const auto between = reinterpret_cast<Between>(runtime_function("cudaMemcpyArrayToArray"));
+    cudaArray_t narrow = nullptr;
+    char moved[100] = {};
+    REQUIRE(RT(cudaMallocArray)(&narrow, &byte, 12, 10, 0) == cudaSuccess);
+    CHECK(between(narrow, 7, 0, array, 5, 1, 100, cudaMemcpyDeviceToDevice) == cudaSuccess);
+    CHECK(from(moved, narrow, 7, 0, 100, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(std::memcmp(sent, moved, 100) == 0);
+    CHECK(between(narrow, 7, 0, array, 5, 1, 114, cudaMemcpyDeviceToDevice) == cudaErrorInvalidValue);
     char row[16] = {};
     CHECK(RT(cudaMemcpy2DFromArray)(row, 16, array, 0, 2, 16, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(row[0] == 11);

@@ -82,6 +82,16 @@ CUgraphNodeParams* one_word() {
     return &node;
 }
 
+/// A graph of one node, which is `first` until `change` makes something else of it, instantiated and run then.
+template <typename Change>
+CUresult in_changed_graph(CUgraphNodeParams* first, Change change) {
+    return in_graph([&](CUgraphNode* made, CUgraph graph) {
+        BOUNDS_MUST(cuGraphAddNode(made, graph, nullptr, 0, first));
+        return change(*made);
+    });
+}
+#define IN_CHANGED_GRAPH(first, ...) in_changed_graph(first, [&](CUgraphNode changed) { return __VA_ARGS__; })
+
 /// An instance whose one node, which is `first`, does what `change` makes of it.
 template <typename Change>
 CUresult in_instance(CUgraphNodeParams* first, Change change) {
@@ -156,8 +166,6 @@ CUresult in_instance(CUgraphNodeParams* first, Change change) {
         FILL_ROWS(cuMemsetD2D##bits##Async, unit, value, nullptr),                                                   \
         FILL_ROWS(cuMemsetD2D##bits##Async_ptsz, unit, value, nullptr)
 
-CUgraphNode node = nullptr;
-
 const Case all[] = {
     FROM_HOST(cuMemcpyHtoD_v2),
     FROM_HOST(cuMemcpyHtoD_v2_ptds),
@@ -214,19 +222,21 @@ const Case all[] = {
         IN_GRAPH(
             cuGraphAddMemcpyNode(made, graph, nullptr, 0, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
     ROW(cuGraphMemcpyNodeSetParams, "from", to_device, 1,
-        cuGraphMemcpyNodeSetParams(node, box(Way::from, at, n, kDevice, Shape::box))),
+        IN_CHANGED_GRAPH(one_byte(), cuGraphMemcpyNodeSetParams(changed, box(Way::from, at, n, kDevice, Shape::box)))),
     ROW(cuGraphExecMemcpyNodeSetParams, "to", write, 1,
         IN_INSTANCE(one_byte(), cuGraphExecMemcpyNodeSetParams(
                                     instance, changed, box(Way::to, at, n, kDevice, Shape::box), ends.context))),
     ROW(cuGraphAddMemsetNode, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddMemsetNode(made, graph, nullptr, 0, fill(at, n, 4), ends.context))),
-    ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1, cuGraphMemsetNodeSetParams(node, fill(at, n, 1))),
+    ROW(cuGraphMemsetNodeSetParams, "fill", Does::fill, 1,
+        IN_CHANGED_GRAPH(one_word(), cuGraphMemsetNodeSetParams(changed, fill(at, n, 1)))),
     ROW(cuGraphExecMemsetNodeSetParams, "fill", Does::fill, 2,
         IN_INSTANCE(one_word(), cuGraphExecMemsetNodeSetParams(instance, changed, fill(at, n, 2), ends.context))),
     ROW(cuGraphAddNode, "to", write, 1, IN_GRAPH(cuGraphAddNode(made, graph, nullptr, 0, copy_node(Way::to, at, n)))),
     ROW(cuGraphAddNode_v2, "fill", Does::fill, 4,
         IN_GRAPH(cuGraphAddNode_v2(made, graph, nullptr, nullptr, 0, fill_node(at, n, 4)))),
-    ROW(cuGraphNodeSetParams, "from", to_device, 1, cuGraphNodeSetParams(node, copy_node(Way::from, at, n))),
+    ROW(cuGraphNodeSetParams, "from", to_device, 1,
+        IN_CHANGED_GRAPH(one_byte(), cuGraphNodeSetParams(changed, copy_node(Way::from, at, n)))),
     ROW(cuGraphExecNodeSetParams, "fill", Does::fill, 2,
         IN_INSTANCE(one_word(), cuGraphExecNodeSetParams(instance, changed, fill_node(at, n, 2)))),
 };

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake/driver/graph_make_work.h"
+
+#include <memory>
+#include <utility>
+
+#include "fake/driver/api_prologue.h"
+#include "fake/driver/box.h"
+#include "fake/driver/event.h"
+#include "fake/driver/module.h"
+#include "fake/driver/skipped_kernels.h"
+
+namespace cuslice::fake {
+
+namespace {
+
+CUresult make_kernel(const CUgraphNodeParams& params, NodeWork& out) {
+    const auto kept = std::make_shared<NodeParameters>();
+    kept->all = params;
+    std::shared_ptr<const KernelInfo> info;
+    CUSLICE_TRY(check_kernel_node(kept->all.kernel, info));
+    kept->own_arguments(*info);
+    out = {params.type, skip_kernel(), kept};
+    return CUDA_SUCCESS;
+}
+
+CUresult make_copy_task(const CUDA_MEMCPY_NODE_PARAMS& params, Task& task) {
+    const Context* context = live_context(params.copyCtx);
+    if (context == nullptr || params.flags != 0 || params.reserved != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    Box box;
+    CheckedBox checked;
+    checked.task = [] {};
+    CUSLICE_TRY(box_of(params.copyParams, context->gpu->ordinal, box));
+    if (!box.empty()) {
+        CUSLICE_TRY(check_box(box, params.copyCtx, checked));
+    }
+    task = std::move(checked.task);
+    return CUDA_SUCCESS;
+}
+
+CUresult make_fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
+    const Context* context = live_context(params.ctx);
+    const unsigned element = params.elementSize;
+    if (context == nullptr || (element != 1 && element != 2 && element != 4))
+        return CUDA_ERROR_INVALID_VALUE;
+    CheckedFill checked;
+    const Fill fill{params.dst, params.pitch, params.value, element, params.width, params.height};
+    CUSLICE_TRY(check_fill(fill, params.ctx, context->gpu->ordinal, checked));
+    task = std::move(checked.task);
+    return CUDA_SUCCESS;
+}
+
+CUresult make_task(const CUgraphNodeParams& params, Task& task) {
+    switch (params.type) {
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            return make_copy_task(params.memcpy, task);
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            return make_fill_task(params.memset, task);
+        case CU_GRAPH_NODE_TYPE_HOST:
+            if (params.host.fn == nullptr)
+                return CUDA_ERROR_INVALID_VALUE;
+            task = [function = params.host.fn, data = params.host.userData] { function(data); };
+            return CUDA_SUCCESS;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            return events.find(params.eventRecord.event) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            return events.find(params.eventWait.event) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            return CUDA_SUCCESS;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+}  // namespace
+
+CUresult make_work(const CUgraphNodeParams& params, NodeWork& out) {
+    if (params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+        return make_kernel(params, out);
+    Task task = [] {};
+    CUSLICE_TRY(make_task(params, task));
+    out = captured_work(params, std::move(task));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace cuslice::fake
