@@ -14,7 +14,7 @@ using namespace cuslice::fake;
 namespace {
 
 /// CUDA_ERROR_INVALID_VALUE unless the node is of this type.
-CUresult find_parameters(CUgraphNode handle, NodeType type, const CUgraphNodeParams*& out) {
+CUresult find_parameters(CUgraphNode handle, NodeType type, CUgraphNodeParams& out) {
     CUSLICE_FIND_ARGUMENT(node, graph_nodes, handle);
     if (node->work.type != type)
         return CUDA_ERROR_INVALID_VALUE;
@@ -23,17 +23,17 @@ CUresult find_parameters(CUgraphNode handle, NodeType type, const CUgraphNodePar
         CUSLICE_UNSUPPORTED("reading the parameters of a captured copy of bytes in an array");
     if (!parameters->has_arguments)
         CUSLICE_UNSUPPORTED("reading the arguments of a kernel whose parameters aren't known");
-    out = &parameters->all;
+    out = parameters->all;
     return CUDA_SUCCESS;
 }
 
 template <typename Older>
 CUresult get_kernel(CUgraphNode handle, Older* out) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(handle, CU_GRAPH_NODE_TYPE_KERNEL, found));
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(out, &found->kernel, sizeof *out);
+    std::memcpy(out, &found.kernel, sizeof *out);
     return CUDA_SUCCESS;
 }
 
@@ -80,43 +80,43 @@ CUSLICE_ENTRY(cuGraphKernelNodeSetParams_v2, node, params) {
 }
 
 CUSLICE_ENTRY(cuGraphMemcpyNodeGetParams, node, out) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(node, CU_GRAPH_NODE_TYPE_MEMCPY, found));
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = found->memcpy.copyParams;
+    *out = found.memcpy.copyParams;
     return CUDA_SUCCESS;
 }
 
 // The context isn't among the parameters: it stays.
 CUSLICE_ENTRY(cuGraphMemcpyNodeSetParams, node, copy) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(node, CU_GRAPH_NODE_TYPE_MEMCPY, found));
-    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : set(node, node_params(*copy, found->memcpy.copyCtx));
+    return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : set(node, node_params(*copy, found.memcpy.copyCtx));
 }
 
 CUSLICE_ENTRY(cuGraphMemsetNodeGetParams, node, out) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(node, CU_GRAPH_NODE_TYPE_MEMSET, found));
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUDA_MEMSET_NODE_PARAMS_v2& fill = found->memset;
+    const CUDA_MEMSET_NODE_PARAMS_v2& fill = found.memset;
     *out = {fill.dst, fill.pitch, fill.value, fill.elementSize, fill.width, fill.height};
     return CUDA_SUCCESS;
 }
 
 CUSLICE_ENTRY(cuGraphMemsetNodeSetParams, node, fill) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(node, CU_GRAPH_NODE_TYPE_MEMSET, found));
-    return fill == nullptr ? CUDA_ERROR_INVALID_VALUE : set(node, fill_params(*fill, found->memset.ctx));
+    return fill == nullptr ? CUDA_ERROR_INVALID_VALUE : set(node, fill_params(*fill, found.memset.ctx));
 }
 
 CUSLICE_ENTRY(cuGraphHostNodeGetParams, node, out) {
-    const CUgraphNodeParams* found = nullptr;
+    CUgraphNodeParams found{};
     CUSLICE_TRY(find_parameters(node, CU_GRAPH_NODE_TYPE_HOST, found));
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = {found->host.fn, found->host.userData};
+    *out = {found.host.fn, found.host.userData};
     return CUDA_SUCCESS;
 }
 
