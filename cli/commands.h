@@ -21,6 +21,8 @@ int show_statistics(const Invocation& invocation);
 int plot_recordings(const Invocation& invocation);
 /// Writes a CDI specification to `arguments.output`, or to stdout.
 int write_cdi(const Invocation& invocation);
+/// Writes the specification of a kernel that starts under `cuslice run` with these options.
+int install_kernel(const Invocation& invocation);
 /// Puts the stub into /etc/ld.so.preload of this machine or of `arguments.root`, and takes it out again.
 int install_stub(const Invocation& invocation);
 int uninstall_stub(const Invocation& invocation);

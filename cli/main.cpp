@@ -50,6 +50,8 @@ int run(int count, char** words) {
             return plot_recordings(invocation);
         case Command::cdi:
             return write_cdi(invocation);
+        case Command::jupyter:
+            return install_kernel(invocation);
         case Command::install:
             return install_stub(invocation);
         case Command::uninstall:

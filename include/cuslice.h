@@ -56,6 +56,38 @@ struct cuslice_stats {
 int cuslice_memory_stats(int device, struct cuslice_stats* stats);
 typedef int cuslice_memory_stats_function(int device, struct cuslice_stats* stats);
 
+/* Has this process hold no more than `bytes` of the GPU that CUDA counts as `device`, within what it was given: never
+ * more than that, whatever is asked for. ~0 (UINT64_MAX) is all that it was given. The bytes are those of the limit:
+ * with the context, unless that comes on top. Memory that the program holds already stays with it; memory that is
+ * cached goes back, and until no more is held than that every allocation is refused. It holds for all threads, and in a
+ * forked child, until it is set again. Any thread may call it at any time, before CUDA is initialised as well, and then
+ * also where nothing limits the device. Returns
+ *     0  success
+ *     1  `device` is negative, or above 63
+ *   101  there is no such device, as far as CUDA has been initialised
+ *   801  nothing limits the device, so that nothing is counted there, or its `allocator` is prealloc */
+int cuslice_set_slice(int device, uint64_t bytes);
+typedef int cuslice_set_slice_function(int device, uint64_t bytes);
+
+/* What this process may hold of one GPU, and holds. Bytes. */
+struct cuslice_own_slice {
+    size_t size;      /* before the call: sizeof the structure */
+    uint64_t limit;   /* the most now: of its own and of those that it shares the smallest */
+    uint64_t used;    /* by this process */
+    uint64_t driver;  /* part of that which the driver takes by itself: contexts, modules */
+    uint64_t refused; /* requests that were refused since the process began */
+};
+
+/* Fills in the figures of the GPU that CUDA counts as `device`. Any thread may call it at any time; it asks neither the
+ * driver nor the GPU. Returns
+ *     0  success
+ *     1  `slice` is null, or its `size` is smaller than the structure
+ *     3  CUDA has not been initialised
+ *   101  there is no such device
+ *   801  nothing limits it */
+int cuslice_get_slice(int device, struct cuslice_own_slice* slice);
+typedef int cuslice_get_slice_function(int device, struct cuslice_own_slice* slice);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuslice cdi: a specification of the Container Device Interface, by which Podman, Docker, containerd and CRI-O put a
 // slice into a container: what is mounted, and which variables are set. A device for each fraction and each limit.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -16,6 +14,7 @@
 #include "cli/text/exit_codes.h"
 #include "cli/text/json.h"
 #include "cli/text/report.h"
+#include "cli/text/write_file.h"
 #include "config/container_group.h"
 #include "config/resolve.h"
 
@@ -150,21 +149,6 @@ bool add_device(const Invocation& invocation, const std::vector<Flag>& flags, co
     const std::string line = std::string(traits_of(amount.key).variable) + "=" + amount.value;
     devices.push_back({{"name", name}, {"containerEdits", {{"env", {line}}}}});
     return true;
-}
-
-// Into a new file that then takes the name: whoever reads it never finds half of one. 0, or errno.
-int write_file(const std::string& path, const std::string& text) {
-    std::string made = path + ".XXXXXX";
-    const int file = ::mkstemp(made.data());
-    if (file < 0)
-        return errno;
-    const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    const bool done = whole && ::fchmod(file, 0644) == 0 && ::rename(made.c_str(), path.c_str()) == 0;
-    const int code = done ? 0 : whole ? errno : ENOSPC;
-    ::close(file);
-    if (!done)
-        ::unlink(made.c_str());
-    return code;
 }
 
 }  // namespace

@@ -293,6 +293,12 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
         };
         app.add_option_function<std::string>("-o,--output", take)->trigger_on_parse();
     }
+    if (command == Command::jupyter) {
+        add_own("--name", "NAME", arguments.name);
+        add_own("--display-name", "TEXT", arguments.display_name);
+        add_own("--python", "PATH", arguments.python);
+        add_own("--prefix", "DIR", arguments.prefix);
+    }
     std::string pid;
     if (command == Command::stats)
         app.add_option("PID", pid);
@@ -405,6 +411,19 @@ int parse_options(Words words, Arguments& arguments, ConfigError& error) {
     return 0;
 }
 
+// `cuslice jupyter install [options]`.
+int parse_jupyter(Words rest, Arguments& arguments, ConfigError& error) {
+    const std::string first = rest.empty() ? "" : rest.back();
+    if (is_help(first))
+        return ask_for_help(Command::jupyter, first == "--help-all", arguments);
+    if (first == "-V" || first == "--version")
+        return arguments.command = Command::version, 0;
+    if (first != "install")
+        return usage(error, "jupyter", "say what to do: cuslice jupyter install [options]");
+    rest.pop_back();
+    return parse_options(std::move(rest), arguments, error);
+}
+
 }  // namespace
 
 bool takes(Command command, Key key) {
@@ -462,6 +481,8 @@ int parse_arguments(const std::vector<std::string>& words, const Environment& en
         return parse_shell(rest, arguments, error);
     if (arguments.command == Command::plot)
         return parse_plot(rest, arguments, error);
+    if (arguments.command == Command::jupyter)
+        return parse_jupyter(std::move(rest), arguments, error);
     if (arguments.command == Command::install || arguments.command == Command::uninstall)
         return parse_install(rest, arguments, error);
     if (arguments.command == Command::version)

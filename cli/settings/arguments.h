@@ -56,6 +56,8 @@ struct Arguments {
     std::string job;
     /// For cdi: the file to write; empty for stdout.
     std::string output;
+    /// For jupyter: the kernel's names, its interpreter, and below which folder it goes; empty for the usual ones.
+    std::string name, display_name, python, prefix;
     /// For install and uninstall: the folder of an image; empty for this machine.
     std::string root;
     /// For query: the descriptor to answer on and the question (ask_child.h).

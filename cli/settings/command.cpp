@@ -16,6 +16,7 @@ constexpr CommandName kCommandNames[] = {
     {"stats", Command::stats, "show what the caches of a running program hold"},
     {"plot", Command::plot, "draw recordings, as a web page, SVG or PNG"},
     {"cdi", Command::cdi, "describe slices to what runs containers (CDI)"},
+    {"jupyter", Command::jupyter, "install a kernel of Jupyter that runs in a slice"},
     {"doctor", Command::doctor, "explain why a program gets no slice"},
     {"install", Command::install, "limit every program of this machine"},
     {"uninstall", Command::uninstall, "undo that"},

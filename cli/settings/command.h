@@ -21,6 +21,7 @@ enum class Command {
     stats,
     plot,
     cdi,
+    jupyter,
     doctor,
     install,
     uninstall,

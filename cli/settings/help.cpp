@@ -25,6 +25,7 @@ Usage:
   cuslice stats PID [--json]              show what a program's caches hold
   cuslice plot FILE... [-o OUT]           draw recordings: HTML, SVG or PNG
   cuslice cdi [-o FILE] [options]         describe slices for containers
+  cuslice jupyter install [options]       add a kernel that runs in a slice
   cuslice doctor [options] [-- program]   explain why a program gets no slice
   cuslice install --system [--root DIR]   limit every program of a machine
   cuslice uninstall --system              undo that
@@ -231,6 +232,26 @@ Examples:
   podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE
 )";
 
+constexpr std::string_view kJupyter = R"(Usage: cuslice jupyter install [options]
+
+Installs a kernel of Jupyter, whose notebooks run in a slice: it starts Python
+under cuslice run with these options. Notebooks that run already are not
+changed; in one, %load_ext cuslice and %slice 4GiB lower its limit.
+
+The kernel goes to JUPYTER_DATA_DIR, else to ~/.local/share/jupyter, or below a
+--prefix, such as that of a virtual environment or /usr/local. One of its name
+is replaced; jupyter kernelspec remove takes it away.
+
+Examples:
+  cuslice jupyter install --limit 4GiB
+  cuslice jupyter install --fraction 0.25 --python .venv/bin/python
+)";
+
+constexpr std::string_view kExitJupyter = R"(
+Exit codes: 0; 64 invalid command line; 73 the kernel can't be written; 78
+invalid configuration; 127 no such Python.
+)";
+
 constexpr std::string_view kExitCdi = R"(
 Exit codes: 0; 64 invalid command line; 73 FILE can't be written; 78 invalid
 setting.
@@ -320,6 +341,7 @@ constexpr Text kTexts[] = {
     {Command::stats, kStats, kExitStats},
     {Command::plot, kPlot, kExitPlot},
     {Command::cdi, kCdi, kExitCdi},
+    {Command::jupyter, kJupyter, kExitJupyter},
     {Command::install, kInstall, kExitInstall},
     {Command::uninstall, kUninstall, kExitInstall},
     {Command::doctor, kDoctor, kExitDoctor},

@@ -57,6 +57,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
 \fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
 \fBcuslice cdi\fR [\fB\-o\fR \fIFILE\fR] [\fIoptions\fR]
+\fBcuslice jupyter install\fR [\fIoptions\fR]
 \fBcuslice doctor\fR [\fB\-\-json\fR] [\fIoptions\fR] [\fB\-\-\fR \fIprogram\fR [\fIargs\fR]]
 \fBcuslice install\fR|\fBuninstall\fR \fB\-\-system\fR [\fB\-\-root\fR \fIDIR\fR]
 \fBcuslice completion\fR \fBbash\fR|\fBzsh\fR|\fBfish\fR
@@ -85,7 +86,7 @@ The command line is not understood.
 .BR 65 ", " 66 ", " 73
 .BR plot :
 a file is no recording or has no rows; it can't be read; the picture can't be written.
-.BR cdi :
+.BR cdi ", " jupyter :
 73: the file can't be written.
 .TP
 .B 69

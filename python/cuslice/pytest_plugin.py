@@ -8,13 +8,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import Any, Generator, List, Optional
+from typing import Any, Dict, Generator, List, Optional
 
 import pytest
 
 from cuslice._launcher import LauncherNotFoundError, launcher
+from cuslice._restart import become, command_line
+from cuslice._size import bytes_of, text_of
+from cuslice._slice import OwnSlice, count_all, is_preloaded, own_slices, slice
 from cuslice.fake import FakeMachine, OwnMachine
 
 # Set in the process that was started anew: exec keeps its id. No name that begins with CUSLICE_, which
@@ -37,12 +41,13 @@ def pytest_addoption(parser: Any) -> None:
 
 def pytest_configure(config: Any) -> None:
     config.addinivalue_line("markers", "fake_gpus(gpus): the GPUs of the fixture fake_machine, such as '4xh200'")
+    config.addinivalue_line("markers", "gpu_memory(size): a test that takes more of a GPU's memory, as '2GiB', fails")
 
 
-def _command_line() -> List[str]:
-    """The words by which this process was started, those of Python itself included."""
-    with open("/proc/self/cmdline", "rb") as file:
-        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+def pytest_collection_modifyitems(items: List[Any]) -> None:
+    # Memory is counted from the start of CUDA or not at all.
+    if is_preloaded() and any(item.get_closest_marker("gpu_memory") for item in items):
+        count_all()
 
 
 def _under_coverage() -> bool:
@@ -55,7 +60,7 @@ def _program(arguments: List[str]) -> List[str]:
     """What starts this pytest anew: as it was started, with what runs it (`coverage run -m pytest`). A program that
     calls pytest.main() has done other things before, and is not repeated unless its coverage would be lost.
     """
-    started = _command_line()[1:]
+    started = command_line()[1:]
     before = started[: len(started) - len(arguments)]
     is_pytest = started == before + arguments and bool(before) and os.path.basename(before[-1]) in _NAMES
     if is_pytest or _under_coverage():
@@ -92,15 +97,58 @@ def pytest_load_initial_conftests(early_config: Any) -> Generator[None, None, No
         elif os.environ.get(_STARTED) != str(os.getpid()):
             words = _words(early_config, gpus)
             os.environ[_STARTED] = str(os.getpid())
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os.execv(words[0], words)
+            become(words)
     yield
+
+
+def _memory_of(item: Any) -> Optional[int]:
+    """What the marker gpu_memory allows a test to take, in bytes; None without one."""
+    marker = item.get_closest_marker("gpu_memory")
+    if marker is None:
+        return None
+    if len(marker.args) != 1 or marker.kwargs:
+        raise pytest.UsageError(f"{item.nodeid}: gpu_memory takes one size, as gpu_memory('2GiB')")
+    return bytes_of(marker.args[0], "gpu_memory")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_pyfunc_call(pyfuncitem: Any) -> Generator[None, Any, None]:
+    most = _memory_of(pyfuncitem)
+    if most is None:
+        yield
+        return
+    before = {one.device: one for one in own_slices()}
+    limits = [slice(one.used + most, one.device) for one in before.values()] or [slice(most)]
+    with contextlib.ExitStack() as stack:
+        for one in limits:
+            stack.enter_context(one)
+        outcome = yield
+        taken = [_told(one, before.get(one.device), most) for one in own_slices()]
+    pyfuncitem.cuslice_taken = "\n".join(filter(None, taken))
+    if outcome.excinfo is not None and pyfuncitem.cuslice_taken:
+        pyfuncitem.add_report_section("call", "gpu_memory", pyfuncitem.cuslice_taken)
+
+
+def _told(after: OwnSlice, before: Optional[OwnSlice], most: int) -> str:
+    """A line if the process was refused memory meanwhile, else nothing."""
+    count = after.refused - (before.refused if before else 0)
+    if count == 0:
+        return ""
+    return (
+        f"GPU {after.device}: the test took more than {text_of(most)}: {count} request{'s were' if count > 1 else ' was'} "
+        f"refused. The process held {text_of(before.used if before else 0)} before it, and {text_of(after.used)} at its "
+        f"end, {text_of(after.driver)} of these by contexts and modules"
+    )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_call(item: Any) -> None:
-    # After the test, and only where it has passed so far: a failure that never happened makes it fail.
+    # After the test, and only where it has passed so far: a failure that never happened makes it fail, and memory that
+    # it was refused.
+    if item.get_closest_marker("gpu_memory"):
+        taken = getattr(item, "cuslice_taken", "the marker gpu_memory is for test functions, and this is none")
+        if taken:
+            pytest.fail(taken, pytrace=False)
     for value in getattr(item, "funcargs", {}).values():
         if isinstance(value, FakeMachine):
             value.check_failures()

@@ -13,6 +13,8 @@ namespace cuslice {
 // the program asked for, where more than that would have been taken.
 CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint64_t asked = 0);
 
+// Requests on this GPU that were refused so far.
+uint64_t refusals_of(const VirtualGpu& gpu);
 // "; 3 requests were refused", of memory of the GPU; nothing if none was.
 void append_refusals(LogLine& line, const VirtualGpu& gpu);
 

@@ -155,8 +155,7 @@ CUresult refuse(Function function, VirtualGpu& gpu, const LimitError& why, uint6
     if (!full.slice().plus_context || headroom)
         line.append(", and ", format_size(headroom), " are kept for the driver (headroom)");
     line.append(". ");
-    line.append("The limit is from ", full.slice().origin_of(why.of, why.limit, full.physical().whole_slice()),
-                ". Free memory, or raise the limit");
+    line.append("The limit is from ", origin_of(full, why.of, why.limit), ". Free memory, or raise the limit");
     if (const uint64_t hidden = level == LogLevel::warn ? notices.take_hidden() : 0)
         append_hidden(line.append(". Before this, "), hidden);
     log_line(level, line);
@@ -185,8 +184,10 @@ void report_last_refusals() {
     }
 }
 
+uint64_t refusals_of(const VirtualGpu& gpu) { return refusal_counts[gpu.ordinal()].load(std::memory_order_relaxed); }
+
 void append_refusals(LogLine& line, const VirtualGpu& gpu) {
-    if (const uint64_t count = refusal_counts[gpu.ordinal()].load(std::memory_order_relaxed))
+    if (const uint64_t count = refusals_of(gpu))
         line.append("; ", count, count == 1 ? " request was" : " requests were", " refused");
 }
 

@@ -210,7 +210,10 @@ void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& 
     }
     const Split::Device* device = part.split ? split().device(ordinal) : nullptr;
     const GpuIdentity& shown = device ? device->identity : identity;
-    (new (&gpu(ordinal)) VirtualGpu)->open(ordinal, shown, physical, name, slice_of(part, identity, total));
+    Slice slice = slice_of(part, identity, total);
+    if (gpu_state().lowered_limits[ordinal].is_set() && !slice.limited)
+        slice.count_all(total, kSetByProgram);
+    (new (&gpu(ordinal)) VirtualGpu)->open(ordinal, shown, physical, name, slice);
 }
 
 // Finds the GPUs, as the driver and NVML describe them.

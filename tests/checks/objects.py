@@ -180,7 +180,8 @@ def main():
     management = listed(functions / "nvml_functions.def", r"^CUSLICE_NVML_FUNCTION\((\w+),")
     expect(len(driver) >= 674, f"functions.def: {len(driver)} functions, fewer than CUDA 13.0 has")
     should = driver | management | {"dlopen", "dlmopen", "pthread_cancel", "pthread_setcanceltype", "cuslice_enter_1",
-                                    "cuslice_marker", "cuslice_memory_stats", "cuslice_split_view"}
+                                    "cuslice_get_slice", "cuslice_marker", "cuslice_memory_stats", "cuslice_set_slice",
+                                    "cuslice_split_view"}
     there = exports(library)
     expect(not should - there, f"libcuslice.so: does not export {sorted(should - there)[:10]}")
     expect(not there - should, f"libcuslice.so: exports too much: {sorted(there - should)[:10]}")

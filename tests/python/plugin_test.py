@@ -133,6 +133,43 @@ def test_child_of_the_own_machine_that_fails(fake_gpus):
     fake_gpus.fail("cuMemAlloc")
     assert fake_gpus.run(PROGRAM, input="", capture_output=True, text=True).stdout == "2\\n"
 """
+GPU_MEMORY = """
+import cuslice, grow, pytest, unittest
+
+@pytest.mark.gpu_memory("600MiB")
+def test_takes_less():
+    assert grow.take(300) == 0
+
+@pytest.mark.gpu_memory("600MiB")
+def test_takes_as_much_again_on_top():
+    assert grow.take(300) == 0
+
+@pytest.mark.gpu_memory("600MiB")
+def test_takes_more_and_goes_on():
+    assert grow.take(700) == 2
+
+@pytest.mark.gpu_memory("600MiB")
+def test_takes_more_and_fails_by_it():
+    assert grow.take(700) == 0
+
+def test_without_the_marker():
+    assert grow.take(700) == 0
+
+@pytest.mark.gpu_memory("100MiB")
+@pytest.mark.xfail(strict=True)
+def test_expected():
+    grow.take(200)
+
+@pytest.mark.gpu_memory("4X")
+def test_no_size(): pass
+
+@pytest.mark.gpu_memory()
+def test_no_argument(): pass
+
+class TestOld(unittest.TestCase):
+    @pytest.mark.gpu_memory("1GiB")
+    def test_of_unittest(self): pass
+"""
 COVERED = """
 import helper
 def test_covered(fake_gpus):
@@ -238,6 +275,17 @@ class Plugin(unittest.TestCase):
                 "fail('cuMemFree') never happened: no call of cuMemFree came",
             ):
                 self.assertIn(f"AssertionError: {line}", said)
+
+    def test_a_test_that_takes_more_memory_than_its_marker_says_fails(self):
+        for words in ([], ["-n", "2"]):
+            said = self.pytest("--fake-gpus", "1xt4", "-rA", *words, code=1, test_memory=GPU_MEMORY)
+            self.assertRegex(said, r"\b5 failed, 3 passed, 1 xfailed\b")
+            failed = sorted(set(re.findall(r"FAILED test_memory\.py::(?:TestOld::)?test_(\w+)", said)))
+            self.assertEqual(failed, ["no_argument", "no_size", "of_unittest", "takes_more_and_fails_by_it", "takes_more_and_goes_on"])
+            self.assertRegex(said, r"GPU 0: the test took more than 600\.0 MiB: 1 request was refused\. The process held")
+            self.assertRegex(said, r"\d+\.0 MiB at its end, 104\.0 MiB of these by contexts and modules")
+        said = self.pytest("-rA", code=1, test_memory=GPU_MEMORY)
+        self.assertIn("NotPreloadedError", said)
 
     def test_options_of_python_are_kept(self):
         test = "import sys\ndef test_options(fake_gpus):\n    assert sys.flags.optimize == 1 and sys.flags.dev_mode\n"

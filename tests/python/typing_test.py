@@ -18,8 +18,8 @@ import unittest
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 USES = SOURCE / "tests/python/uses.py"
 # Modules that need nothing but the standard library.
-MODULES = ("__init__", "__main__", "_arguments", "_failures", "_launcher", "_log", "_memory", "_numbers", "_run")
-MODULES += ("_settings", "fake")
+MODULES = ("__init__", "__main__", "_arguments", "_bars", "_ensure", "_failures", "_ipython", "_launcher", "_log")
+MODULES += ("_memory", "_numbers", "_restart", "_run", "_settings", "_size", "_slice", "fake")
 MODULES += ("recordings", "recording_compact", "recording_csv", "recording_moments", "recording_rows")
 
 

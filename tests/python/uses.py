@@ -39,3 +39,18 @@ with cuslice.FakeMachine(pathlib.Path("lab.toml")) as machine:
 with cuslice.forward_log("cuslice", level="info") as log:
     log.poll()
 cuslice.forward_log(interval="1s")  # wrong: no number of seconds
+cuslice.ensure(limit="4GiB", summary=True)
+cuslice.ensure(limt="4GiB")  # wrong: no such parameter
+cuslice.slice("4GiB")
+cuslice.slice(4.5)  # wrong: no size
+with cuslice.slice(1 << 30, gpu=0) as mine:
+    print(mine.bytes + cuslice.own_slices()[0].used)
+
+
+@cuslice.slice("2GiB")
+def train(steps: int) -> float:
+    return steps / 2
+
+
+print(train(3) + 1)
+train("3")  # wrong: no number

@@ -45,7 +45,7 @@ bool open_figures(const char* uuid, bool (*start_nvml)(), NvmlGpu* nvml, ledger:
 [[gnu::cold]] bool GivenBack::within_limit() {
     NvmlGpu nvml;
     ledger::Figures figures;
-    if (!sharing_.joined() || budget_.used() > process_limit_.load(std::memory_order_relaxed))
+    if (!sharing_.joined() || budget_.used() > process_limit_)
         return false;
     return open_figures(physical_.identity().uuid, start_nvml_, &nvml, &figures) &&
            sharing_.budget().within_given_back(figures);

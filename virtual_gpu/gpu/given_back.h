@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <atomic>
 #include <cstdint>
 
 #include "policy/budget/budget.h"
@@ -18,8 +17,7 @@ class GivenBack {
   public:
     /// `sharing`, `budget` and `process_limit`: of this GPU or partition. `start_nvml`: loads and initialises NVML;
     /// false if there is none.
-    GivenBack(GpuSharing& sharing, PhysicalGpu& physical, Budget& budget, const std::atomic<uint64_t>& process_limit,
-              bool (*start_nvml)())
+    GivenBack(GpuSharing& sharing, PhysicalGpu& physical, Budget& budget, uint64_t process_limit, bool (*start_nvml)())
         : sharing_(sharing),
           physical_(physical),
           budget_(budget),
@@ -44,7 +42,7 @@ class GivenBack {
     GpuSharing& sharing_;
     PhysicalGpu& physical_;
     Budget& budget_;
-    const std::atomic<uint64_t>& process_limit_;
+    uint64_t process_limit_;
     bool (*start_nvml_)();
 };
 

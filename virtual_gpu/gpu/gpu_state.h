@@ -7,6 +7,7 @@
 #include "virtual_gpu/gpu/cache_of_unseen.h"
 #include "virtual_gpu/gpu/contexts.h"
 #include "virtual_gpu/gpu/graph_needs.h"
+#include "virtual_gpu/gpu/lowered_limit.h"
 #include "virtual_gpu/gpu/managed_pools.h"
 #include "virtual_gpu/gpu/memory_reclaimer.h"
 #include "virtual_gpu/gpu/physical_memory.h"
@@ -19,6 +20,8 @@ namespace cuslice {
 // driver's own tables; it is never destroyed: threads may still call while the program ends. Each part is
 // thread-safe.
 struct GpuState {
+    static constexpr int kMaxGpus = 64;
+
     AllocationTable allocations;
     InFlight frees;  // frees that the driver may have carried out and the budgets don't show yet
     Contexts contexts;
@@ -27,7 +30,8 @@ struct GpuState {
     PhysicalMemory physical_memory;
     ManagedPools managed_pools;
     GraphNeeds graph_needs;
-    SharingPlan sharing;  // which accounts the settings name
+    SharingPlan sharing;                    // which accounts the settings name
+    LoweredLimit lowered_limits[kMaxGpus];  // by ordinal
 
     // Services that GPUs ask of the process. Set before the first GPU is opened.
     MemoryReclaimer* reclaimer = nullptr;

@@ -13,10 +13,12 @@ namespace cuslice {
 
 constinit std::atomic<bool> Siblings::any_joined_{false};
 
-void Siblings::open(const Slice& slice, PhysicalGpu& physical, Budget& budget, bool (*start_nvml)()) {
+void Siblings::open(const Slice& slice, PhysicalGpu& physical, Budget& budget, const LoweredLimit& lowered,
+                    bool (*start_nvml)()) {
     slice_ = &slice;
     physical_ = &physical;
     budget_ = &budget;
+    lowered_ = &lowered;
     start_nvml_ = start_nvml;
 }
 
@@ -104,7 +106,7 @@ bool Siblings::wait(uint64_t bytes, bool (*fits)(void*), void* asked) {
 }
 
 // Apart from the hooks, which it would make too large to be inlined in each other.
-GivenBack Siblings::given_back() { return {sharing_, *physical_, *budget_, process_limit_, start_nvml_}; }
+GivenBack Siblings::given_back() { return {sharing_, *physical_, *budget_, process_limit(), start_nvml_}; }
 
 void Siblings::follow_file() {
     if (!joined() || !sharing_.budget().retired())

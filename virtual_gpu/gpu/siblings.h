@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "policy/budget/budget.h"
 #include "virtual_gpu/gpu/given_back.h"
+#include "virtual_gpu/gpu/lowered_limit.h"
 #include "virtual_gpu/gpu/physical_gpu.h"
 #include "virtual_gpu/gpu/sharing.h"
 #include "virtual_gpu/gpu/slice.h"
@@ -16,9 +18,11 @@ namespace cuslice {
 /// Sizes are in bytes. Thread-safe once open.
 class Siblings {
   public:
-    /// Before any other thread knows of the GPU. What is handed in has to stay. `budget`: what this process has of it.
+    /// Before any other thread knows of the GPU. What is handed in has to stay. `budget`: what this process has of it;
+    /// `lowered`: how much of it the program wants.
     /// `start_nvml`: loads and initialises NVML; false if there is none.
-    void open(const Slice& slice, PhysicalGpu& physical, Budget& budget, bool (*start_nvml)());
+    void open(const Slice& slice, PhysicalGpu& physical, Budget& budget, const LoweredLimit& lowered,
+              bool (*start_nvml)());
 
     /// True if the slice is shared: it may be with nobody who is there.
     bool joined() const { return sharing_.joined(); }
@@ -46,10 +50,14 @@ class Siblings {
     static bool any_joined() { return any_joined_.load(std::memory_order_relaxed); }
 
     /// Bytes that this process may hold by itself within a limit that it shares: where the accounts are a group's
-    /// alone, none of them holds the process's own limit.
-    uint64_t process_limit() const { return process_limit_.load(std::memory_order_relaxed); }
-    /// The same, or `unshared` where nothing is shared.
-    uint64_t own_limit(uint64_t unshared) const { return joined() ? process_limit() : unshared; }
+    /// alone, none of them holds the process's own limit; and the program may have lowered it.
+    uint64_t process_limit() const {
+        return std::min(process_limit_.load(std::memory_order_relaxed), lowered_->bytes());
+    }
+    /// The same, or of `unshared` where nothing is shared.
+    uint64_t own_limit(uint64_t unshared) const {
+        return joined() ? process_limit() : std::min(unshared, lowered_->bytes());
+    }
     /// Bytes that can be reserved in the accounts while `used` is charged here; where a group has no limit, the GPU's
     /// end is the only one.
     uint64_t room(uint64_t used) const;
@@ -88,6 +96,7 @@ class Siblings {
 
     GpuSharing sharing_;
     std::atomic<uint64_t> process_limit_{Budget::kUnlimited};
+    const LoweredLimit* lowered_ = nullptr;
     const Slice* slice_ = nullptr;
     PhysicalGpu* physical_ = nullptr;
     Budget* budget_ = nullptr;

@@ -35,6 +35,13 @@ struct Slice {
     FreeMode free = FreeMode::strict;
     uint64_t idle_release = 0;  // milliseconds; 0: never
 
+    // Nothing limits the GPU, and all the same it is counted what is held of its `total` bytes.
+    void count_all(uint64_t total, std::string_view why) {
+        limited = bound = true;
+        limit = total;
+        origin.assign(why);
+    }
+
     // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far.
     uint64_t headroom_for(uint64_t taken) const {
         if (own_headroom)

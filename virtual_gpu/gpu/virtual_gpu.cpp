@@ -35,7 +35,7 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& phy
     slice_ = slice;
     slice_.limit = std::min(slice.limit, physical.total());
     std::snprintf(name_, sizeof(name_), "%s", name);
-    siblings_.open(slice_, physical, budget_, gpu_state().start_nvml);
+    siblings_.open(slice_, physical, budget_, gpu_state().lowered_limits[ordinal], gpu_state().start_nvml);
     physical.add({.gpu = this,
                   .device = ordinal,
                   .slice = &slice_,
@@ -231,6 +231,23 @@ uint64_t VirtualGpu::room() const {
         return own;
     const uint64_t all = physical_->counted_of_all() + physical_->headroom(), whole = physical_->limit_of_all();
     return std::min(own, less(whole, all));
+}
+
+void lower_limit(VirtualGpu& gpu, uint64_t bytes) {
+    const DisableCancellation locked;
+    {
+        const LockGuard hold(gpu.physical().mutex());
+        gpu_state().lowered_limits[gpu.ordinal()].set(bytes);
+        gpu.physical().publish_footprint();
+    }
+    const uint64_t used = gpu.budget().used(), most = gpu.budget().ceiling();
+    if (used > most)
+        gpu_state().reclaimer->trim(gpu, used - most);
+}
+
+std::string_view origin_of(const VirtualGpu& gpu, LimitOf of, uint64_t bytes) {
+    const bool own = of == LimitOf::process && bytes == gpu_state().lowered_limits[gpu.ordinal()].bytes();
+    return own ? kSetByProgram : gpu.slice().origin_of(of, bytes, gpu.physical().whole_slice());
 }
 
 }  // namespace cuslice

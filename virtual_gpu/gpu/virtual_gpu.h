@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "config/gpu_selector.h"
 #include "policy/budget/budget.h"
@@ -37,7 +38,8 @@ class VirtualGpu {
     bool limited() const { return slice_.limited; }
     // There is a limit now, and the program is shown it in place of the GPU.
     bool bound() const {
-        return slice_.bound || (siblings_.joined() && siblings_.sharing().budget().limit() != ledger::kNoLimitBytes);
+        return slice_.bound || siblings_.own_limit(Budget::kUnlimited) != Budget::kUnlimited ||
+               (siblings_.joined() && siblings_.sharing().budget().limit() != ledger::kNoLimitBytes);
     }
     // True if freed memory is kept for later.
     bool caches() const { return slice_.allocator != AllocatorMode::direct; }
@@ -80,7 +82,7 @@ class VirtualGpu {
     // Bytes that may be held: this process's own, or what it shares with others, as it is now.
     uint64_t limit() const {
         if (!siblings_.joined())
-            return slice_.limit;
+            return siblings_.own_limit(slice_.limit);
         return std::min({siblings_.sharing().budget().limit(), physical_->total(), siblings_.process_limit()});
     }
     // Bytes that can be reserved as things stand.
@@ -90,7 +92,7 @@ class VirtualGpu {
         const bool joined = siblings_.joined();
         if (joined && siblings_.sharing().budget().over(why))
             return false;
-        const uint64_t used = budget_.used(), most = joined ? siblings_.process_limit() : slice_.limit;
+        const uint64_t used = budget_.used(), most = siblings_.own_limit(slice_.limit);
         if (used <= most)
             return true;
         if (why)
@@ -179,5 +181,12 @@ class VirtualGpu {
     uint64_t driver_bytes_ = 0;  // its share of what the driver takes: for readers without the lock
     FootprintPolling polling_;
 };
+
+// Sets how many bytes the program wants to hold at most, within its limit; ~0: as many as it may. What is held already
+// stays, but for what caches can give back. Thread-safe.
+void lower_limit(VirtualGpu& gpu, uint64_t bytes);
+
+// Where a limit of so many bytes came from, that has refused something, for people.
+std::string_view origin_of(const VirtualGpu& gpu, LimitOf of, uint64_t bytes);
 
 }  // namespace cuslice

@@ -37,7 +37,7 @@ std::string settings_of(const std::string& help) {
     return at == help.npos ? "" : help.substr(at);
 }
 
-constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot", "cdi"};
+constexpr const char* kCommands[] = {"run", "devices", "config", "ps", "top", "set", "stats", "plot", "cdi", "jupyter"};
 
 // In columns of a terminal; what is printed has no wide characters.
 void check_width(const std::string& text) {
@@ -173,7 +173,8 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
         CHECK(outcome.out.empty());
     };
     const std::string commands =
-        "there are run, demo, devices, config, ps, top, set, stats, plot, cdi, doctor, install, uninstall, completion, "
+        "there are run, demo, devices, config, ps, top, set, stats, plot, cdi, jupyter, doctor, install, uninstall, "
+        "completion, "
         "help and version; "
         "cuslice --help explains them";
     usage({}, "no command: " + commands);

@@ -194,6 +194,22 @@ void add_memory_commands(Commands& commands) {
             text += " " + std::to_string(count);
         return text;
     };
+    // setslice DEVICE BYTES, and getslice DEVICE: the limit that the program sets for itself; all: as it was given
+    commands["setslice"] = [](Program&, const Words& w) -> std::string {
+        const auto set = reinterpret_cast<cuslice_set_slice_function*>(dlsym(RTLD_DEFAULT, "cuslice_set_slice"));
+        const uint64_t bytes = w.at(1) == "all" ? UINT64_MAX : number(w[1]);
+        return set ? std::to_string(set(std::stoi(w.at(0)), bytes)) : "there is no cuslice_set_slice";
+    };
+    commands["getslice"] = [](Program&, const Words& w) -> std::string {
+        const auto get = reinterpret_cast<cuslice_get_slice_function*>(dlsym(RTLD_DEFAULT, "cuslice_get_slice"));
+        cuslice_own_slice slice{};
+        slice.size = sizeof slice;
+        if (!get)
+            return "there is no cuslice_get_slice";
+        const int result = get(std::stoi(w.at(0)), &slice);
+        return std::to_string(result) + " " + std::to_string(slice.limit) + " " + std::to_string(slice.used) + " " +
+               std::to_string(slice.refused) + " " + std::to_string(slice.driver);
+    };
     commands["info32"] = [](Program& p, const Words&) {
         unsigned free = 0, total = 0;
         const CUresult result = p.driver.cuMemGetInfo(&free, &total);

@@ -32,7 +32,7 @@ struct Member {
         plan.folder.assign(folder.path);
         plan.group.assign("lab");
         physical->open({}, kCapacity);
-        it->open(slice, *physical, budget, no_nvml);
+        it->open(slice, *physical, budget, lowered, no_nvml);
     }
     bool join() {
         const auto refusal = std::make_unique<Refusal>();
@@ -49,6 +49,7 @@ struct Member {
     Slice slice;
     SharingPlan plan;
     Budget budget;
+    LoweredLimit lowered;
     std::unique_ptr<PhysicalGpu> physical = std::make_unique<PhysicalGpu>();
     std::unique_ptr<Siblings> it = std::make_unique<Siblings>();
 };
