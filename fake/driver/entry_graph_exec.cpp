@@ -67,8 +67,11 @@ CUresult set_any(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& pa
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
             CUSLICE_UNSUPPORTED("cuGraphExecNodeSetParams of semaphores and memory operations");
-        default:
-            return set(exec, node, params);
+        default: {
+            CUgraphNodeParams with_context = params;
+            CUSLICE_TRY(take_context(with_context));
+            return set(exec, node, with_context);
+        }
     }
 }
 

@@ -93,8 +93,11 @@ CUresult add_any(const Place& place, CUgraphNodeParams* params) {
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
             CUSLICE_UNSUPPORTED("cuGraphAddNode of semaphores and memory operations");
-        default:
-            return add(place, *params);
+        default: {
+            CUgraphNodeParams with_context = *params;
+            CUSLICE_TRY(take_context(with_context));
+            return add(place, with_context);
+        }
     }
 }
 

@@ -150,7 +150,10 @@ CUSLICE_ENTRY(cuGraphNodeSetParams, node, params) {
         case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
         case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
             CUSLICE_UNSUPPORTED("cuGraphNodeSetParams of child graphs, semaphores and memory operations");
-        default:
-            return set(node, *params);
+        default: {
+            CUgraphNodeParams with_context = *params;
+            CUSLICE_TRY(take_context(with_context));
+            return set(node, with_context);
+        }
     }
 }

@@ -178,7 +178,10 @@ std::vector<int> values_of(const Hints& hints, CUmem_range_attribute attribute, 
         case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
             return {hints.preferred.id};
         case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY: {
-            std::vector<int> all(hints.accessed_by.begin(), hints.accessed_by.end());
+            // The host after all GPUs, as NVIDIA's own tests of cuda.bindings expect it.
+            const auto first_gpu = hints.accessed_by.upper_bound(CU_DEVICE_CPU);
+            std::vector<int> all(first_gpu, hints.accessed_by.end());
+            all.insert(all.end(), hints.accessed_by.begin(), first_gpu);
             all.resize(room, CU_DEVICE_INVALID);
             return all;
         }

@@ -75,6 +75,19 @@ CUresult make_task(const CUgraphNodeParams& params, Task& task) {
 
 }  // namespace
 
+CUresult take_context(CUgraphNodeParams& params) {
+    CUcontext* taken = nullptr;
+    if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        taken = &params.memcpy.copyCtx;
+    else if (params.type == CU_GRAPH_NODE_TYPE_MEMSET)
+        taken = &params.memset.ctx;
+    if (taken == nullptr || *taken != nullptr)
+        return CUDA_SUCCESS;
+    CUSLICE_FIND_CURRENT(context);
+    *taken = context->handle;
+    return CUDA_SUCCESS;
+}
+
 CUresult make_work(const CUgraphNodeParams& params, NodeWork& out) {
     if (params.type == CU_GRAPH_NODE_TYPE_KERNEL)
         return make_kernel(params, out);

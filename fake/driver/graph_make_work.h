@@ -12,4 +12,8 @@ namespace cuslice::fake {
 /// it.
 CUresult make_work(const CUgraphNodeParams& params, NodeWork& out);
 
+/// For functions that name a node's type among its parameters: a copy or fill without a context has the current one, as
+/// NVIDIA's own tests of cuda.bindings expect it. Error of the current context.
+CUresult take_context(CUgraphNodeParams& params);
+
 }  // namespace cuslice::fake

@@ -170,6 +170,38 @@ TEST_CASE("captured work is told as nodes of its kind") {
           }) == "");
 }
 
+TEST_CASE("a copy or fill that names no context runs in the current one, where its type is a parameter") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUdeviceptr word = 0;
+              CUgraph graph = nullptr;
+              CUgraphNode fill = nullptr, copy = nullptr, none = nullptr;
+              CUgraphNodeParams params{};
+              EXPECT_EQUAL(cuMemAlloc(&word, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+              params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+              params.memset = {word, 0, 7, 4, 1, 1, nullptr};
+              EXPECT_EQUAL(cuGraphAddNode(&fill, graph, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
+              params.memset.value = 8;
+              EXPECT_EQUAL(cuGraphNodeSetParams(fill, &params), CUDA_SUCCESS);
+              const CUgraphExec exec = instantiated(report, graph);
+              EXPECT_EQUAL(launched(report, exec, word), 8);
+              params.memset.value = 9;
+              EXPECT_EQUAL(cuGraphExecNodeSetParams(exec, fill, &params), CUDA_SUCCESS);
+              EXPECT_EQUAL(launched(report, exec, word), 9);
+              params = {};
+              params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+              CUDA_MEMCPY3D& run = params.memcpy.copyParams;
+              run.srcMemoryType = run.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+              run.srcDevice = word;
+              run.dstDevice = word + 256;
+              run.WidthInBytes = run.Height = run.Depth = 1;
+              EXPECT_EQUAL(cuGraphAddNode(&copy, graph, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddNode(&none, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_CONTEXT);
+          }) == "");
+}
+
 TEST_CASE("a node that is changed leaves instances as they are") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

@@ -84,6 +84,10 @@ TEST_CASE("of whoever accesses a range as many are named as there is room for") 
                   EXPECT_EQUAL(cuMemAdvise(memory, MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, device(gpu)), CUDA_SUCCESS);
               EXPECT_EQUAL(cuMemRangeGetAttribute(by.data(), sizeof by, accessed_by, memory, MiB), CUDA_SUCCESS);
               EXPECT(by == (std::array<int, 4>{0, 1, -2, -2}));
+              const CUmemLocation host{CU_MEM_LOCATION_TYPE_HOST, 0};
+              EXPECT_EQUAL(cuMemAdvise(memory, MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, host), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemRangeGetAttribute(by.data(), sizeof by, accessed_by, memory, MiB), CUDA_SUCCESS);
+              EXPECT(by == (std::array<int, 4>{0, 1, CU_DEVICE_CPU, -2}));
               by[1] = 9;
               EXPECT_EQUAL(cuMemRangeGetAttribute(by.data(), 4, accessed_by, memory, MiB), CUDA_SUCCESS);
               EXPECT_EQUAL(by[1], 9);
