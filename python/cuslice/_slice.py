@@ -10,7 +10,7 @@ import inspect
 import os
 import threading
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar, Union, cast
 
 from cuslice._bars import bars
 from cuslice._size import bytes_of, text_of
@@ -88,35 +88,35 @@ def own_slices() -> OwnSlices:
     return found
 
 
+_ForGood = Dict[Optional[int], "Slice"]
+
+
 class _InEffect:
-    """The limits that are in effect in this process: one for each GPU that was set for good, and those of blocks. Of all
-    that are for a GPU the smallest holds."""
+    """The limits that are in effect in this process: for each GPU the one that was set for good, the latest, and those
+    of blocks. The smallest of these holds."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._for_good: Dict[Optional[int], "Slice"] = {}
+        self._for_good: _ForGood = {}  # by GPU; None: all that have none of their own. Never changed, but replaced
         self._blocks: List["Slice"] = []
 
-    def set_for_good(self, one: "Slice") -> Optional["Slice"]:
-        """Returns what it takes the place of."""
+    def set_for_good(self, one: "Slice") -> Tuple[_ForGood, _ForGood]:
+        """What is set for good from now on, and what was before."""
         with self._lock:
-            before = self._for_good.get(one.gpu)
-            self._for_good[one.gpu] = one
-            self._apply_or_undo(lambda: self._put_back(one, before))
-            return before
+            before = self._for_good
+            now: _ForGood = {**({} if one.gpu is None else before), one.gpu: one}
+            self._for_good = now
+            self._apply_or_undo(lambda: self._put_back(one, now, before))
+            return now, before
 
-    def _put_back(self, one: "Slice", before: Optional["Slice"]) -> None:
-        if self._for_good.get(one.gpu) is not one:
-            return
-        if before is None:
-            del self._for_good[one.gpu]
-        else:
-            self._for_good[one.gpu] = before
+    def _put_back(self, one: "Slice", now: _ForGood, before: _ForGood) -> None:
+        others = {gpu: other for gpu, other in self._for_good.items() if other is not one}
+        self._for_good = before if self._for_good is now else others
 
-    def take_back(self, one: "Slice", before: Optional["Slice"]) -> None:
-        """Unless another one has taken its place meanwhile."""
+    def take_back(self, one: "Slice", now: _ForGood, before: _ForGood) -> None:
+        """As before, unless another one was set meanwhile: then without this one."""
         with self._lock:
-            self._put_back(one, before)
+            self._put_back(one, now, before)
             self._apply()
 
     def enter(self, one: "Slice") -> None:
@@ -147,11 +147,12 @@ class _InEffect:
     def _apply(self) -> None:
         function = _library_function("cuslice_set_slice")
         function.argtypes = [ctypes.c_int, ctypes.c_uint64]
-        everything = [*self._for_good.values(), *self._blocks]
-        wanted = {one.gpu for one in everything}
+        wanted = {one.gpu for one in (*self._for_good.values(), *self._blocks)}
         limited = 0
         for device in range(_MOST_GPUS):
-            sizes = [one.bytes for one in everything if one.gpu in (None, device)]
+            sizes = [one.bytes for one in self._blocks if one.gpu in (None, device)]
+            for_good = self._for_good.get(device, self._for_good.get(None))
+            sizes += [for_good.bytes] if for_good else []
             code = function(device, min(sizes, default=_ALL))
             if code == _NO_DEVICE:
                 self._check_there(device, wanted)
@@ -196,14 +197,14 @@ class Slice:
         self.gpu = gpu
         self._lock = threading.Lock()
         self._is_for_good = True
-        self._before = _in_effect.set_for_good(self)
+        self._for_good = _in_effect.set_for_good(self)
 
     def _give_up_for_good(self) -> None:
         """What was set for the process is put back as it was: it is for a block or a function."""
         with self._lock:
             is_for_good, self._is_for_good = self._is_for_good, False
         if is_for_good:
-            _in_effect.take_back(self, self._before)
+            _in_effect.take_back(self, *self._for_good)
 
     def __enter__(self) -> "Slice":
         _in_effect.enter(self)

@@ -154,6 +154,16 @@ os._exit(0 if sys.stdout.flush() is None else 1)
         code = 'grow.take(1); cuslice.slice("1GiB", gpu=1); print(json.dumps(limits()))'
         self.assertEqual(self.python(code, fake="2xt4", limit="3GiB")[0], [3072, 1024])
         self.assertEqual(self.python(code, split="0=2GiB+2GiB")[0], [2048, 1024])
+        # The latest call for a GPU counts, for all of them or for one.
+        code = """
+grow.take(1); seen = []
+for arguments in (("1GiB",), ("2GiB", 0), ("512MiB", 1), ("1GiB",)):
+    cuslice.slice(*arguments); seen.append(limits())
+with cuslice.slice("2GiB", 0), cuslice.slice("512MiB", 0): seen.append(limits())
+print(json.dumps(seen + [limits()]))
+"""
+        expected = [[1024, 1024], [2048, 1024], [2048, 512], [1024, 1024], [512, 1024], [1024, 1024]]
+        self.assertEqual(self.python(code, fake="2xt4", limit="3GiB")[0], expected)
 
     def test_without_a_limit_of_its_own_it_has_to_be_said_before_cuda_starts(self):
         code = """
