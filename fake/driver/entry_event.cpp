@@ -31,7 +31,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
         return refuse_in_capture(*stream);
     if (!capture->active())
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    record_in_capture(*stream, *event);
+    record_in_capture(capture, *stream, *event);
     return CUDA_SUCCESS;
 }
 

@@ -154,14 +154,20 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph graph, CUDA_GRAPH_INSTANTIAT
     return refusal.error;
 }
 
-/// CUDA_ERROR_INVALID_HANDLE if an event has ended that a node names: nothing is submitted then.
-CUresult check_events(const std::vector<ExecNode>& nodes) {
+/// CUDA_ERROR_INVALID_HANDLE if an event has ended that a node names, CUDA_ERROR_CAPTURED_EVENT if one would be waited
+/// for that was last recorded in a capture, and by no node of `recorded` since: nothing is submitted then.
+CUresult check_events(const std::vector<ExecNode>& nodes, std::set<CUevent>& recorded) {
     for (const ExecNode& node : nodes) {
-        const NodeType type = node.work.type;
-        const bool of_event = type == CU_GRAPH_NODE_TYPE_EVENT_RECORD || type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
-        if (of_event && events.find(event_of(node.work)) == nullptr)
-            return CUDA_ERROR_INVALID_HANDLE;
-        CUSLICE_TRY(check_events(node.children));
+        const bool records = node.work.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+        if (records || node.work.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) {
+            const CUevent handle = event_of(node.work);
+            CUSLICE_FIND_IN(event, events, handle);
+            if (records)
+                recorded.insert(handle);
+            else if (event->captured && !recorded.contains(handle))
+                return CUDA_ERROR_CAPTURED_EVENT;
+        }
+        CUSLICE_TRY(check_events(node.children, recorded));
     }
     return CUDA_SUCCESS;
 }
@@ -180,8 +186,6 @@ CUresult submit_event(Stream& stream, const NodeWork& work) {
     Event& event = *events.find(event_of(work));
     if (work.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
         return record_in_stream(stream, event);
-    if (event.captured)
-        return CUDA_ERROR_CAPTURED_EVENT;
     wait_in_stream(stream, event);
     return CUDA_SUCCESS;
 }
@@ -214,7 +218,8 @@ CUresult submit_nodes(Stream& stream, const std::vector<ExecNode>& nodes) {
 CUresult launch(CUgraphExec handle, CUstream stream_handle, DefaultStream form) {
     CUSLICE_FIND_ARGUMENT(exec, graph_execs, handle);
     CUSLICE_FIND_STREAM(stream, stream_handle, form);
-    CUSLICE_TRY(check_events(exec->nodes));
+    std::set<CUevent> recorded;
+    CUSLICE_TRY(check_events(exec->nodes, recorded));
     Task done;
     if (exec->has_memory) {
         if (stream->capture != nullptr)

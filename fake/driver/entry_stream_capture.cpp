@@ -97,6 +97,10 @@ CUresult info_3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, 
     find_stream(handle, form, stream);
     const std::lock_guard hold(captures_lock);
     const auto capture = stream->capture.get();
+    if (capture == nullptr) {  // another thread has ended it
+        *status = CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    }
     // The program reads these arrays until its next call on the stream.
     const Dependencies& after = capture->after[stream->id];
     if (nodes != nullptr && edges == nullptr && after.has_data())
@@ -129,7 +133,7 @@ CUresult update_2(CUstream handle, CUgraphNode* nodes, const CUgraphEdgeData* ed
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     Dependencies after;
     CUSLICE_TRY(take_dependencies(capture->graph, {nodes, edges, count}, after));
-    set_dependencies(*stream, after, flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+    set_dependencies(*capture, *stream, after, flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
     return CUDA_SUCCESS;
 }
 

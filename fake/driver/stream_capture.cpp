@@ -71,17 +71,16 @@ CUresult capture_node(Stream& stream, const std::function<CUresult(CUgraph, cons
     return CUDA_SUCCESS;
 }
 
-void set_dependencies(Stream& stream, const Dependencies& after, bool added) {
+void set_dependencies(Capture& capture, const Stream& stream, const Dependencies& after, bool added) {
     const std::lock_guard hold(captures_lock);
-    Dependencies& now = stream.capture->after[stream.id];
+    Dependencies& now = capture.after[stream.id];
     if (!added)
         now = {};
     now.add(after);
 }
 
-void record_in_capture(Stream& stream, Event& event) {
+void record_in_capture(const std::shared_ptr<Capture>& capture, const Stream& stream, Event& event) {
     const std::lock_guard hold(captures_lock);
-    const auto capture = stream.capture.get();
     event.captured = true;
     event.capture = capture;
     event.after = capture->after[stream.id];
@@ -92,6 +91,8 @@ CUresult wait_in_capture(Stream& stream, const Event& event) {
     const auto of_event = event.capture.lock(), of_stream = stream.capture.get();
     if (of_event == nullptr)
         return CUDA_ERROR_CAPTURED_EVENT;
+    if (!of_event->active())
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream.legacy)
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     if (of_stream != nullptr && of_stream != of_event) {

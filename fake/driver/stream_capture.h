@@ -19,13 +19,14 @@ bool all_joined(const Capture& capture, const Stream& origin);
 /// A node of the capture's graph that `add` appends, given what it depends on; the stream's next one follows it.
 /// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if the capture is, or its graph is gone.
 CUresult capture_node(Stream& stream, const std::function<CUresult(CUgraph, const Dependencies&, CUgraphNode&)>& add);
-/// Changes what the next node depends on.
-void set_dependencies(Stream& stream, const Dependencies& after, bool added);
+/// Changes what the next node of a stream depends on that takes part.
+void set_dependencies(Capture& capture, const Stream& stream, const Dependencies& after, bool added);
 
 /// Records an event in a stream that captures: it stands for what the stream has captured, and is no node.
-void record_in_capture(Stream& stream, Event& event);
+void record_in_capture(const std::shared_ptr<Capture>& capture, const Stream& stream, Event& event);
 /// Has the stream wait for an event that was recorded in a capture: it joins that one. CUDA_ERROR_CAPTURED_EVENT if
-/// that has ended, CUDA_ERROR_STREAM_CAPTURE_MERGE if the stream is in another.
+/// that has ended, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if it is, CUDA_ERROR_STREAM_CAPTURE_MERGE if the stream is in
+/// another.
 CUresult wait_in_capture(Stream& stream, const Event& event);
 
 }  // namespace cuslice::fake

@@ -145,6 +145,22 @@ TEST_CASE("work outside a capture, and another capture, can't be waited for in o
           }) == "");
 }
 
+TEST_CASE("a stream doesn't join a capture that is invalid") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              const Streams streams(report);
+              CUgraph graph = nullptr;
+              CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+              EXPECT_EQUAL(streams.begin(), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventRecord(streams.fork, streams.origin), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(streams.origin), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+              EXPECT_EQUAL(cuStreamWaitEvent(streams.branch, streams.fork, 0), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+              EXPECT_EQUAL(cuStreamIsCapturing(streams.branch, &status), CUDA_SUCCESS);
+              EXPECT_EQUAL(status, CU_STREAM_CAPTURE_STATUS_NONE);
+              EXPECT_EQUAL(cuStreamEndCapture(streams.origin, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+          }) == "");
+}
+
 TEST_CASE("a program changes what the next captured node depends on") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

@@ -131,6 +131,38 @@ TEST_CASE("an external event is a node of a capture, and only there") {
           }) == "");
 }
 
+TEST_CASE("a launch that would wait for a captured event submits nothing, unless a node records it before") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              CUgraph graph = nullptr, captured = nullptr;
+              CUgraphNode fill = nullptr, wait = nullptr, record = nullptr;
+              CUevent event = nullptr;
+              CUstream stream = nullptr;
+              CUdeviceptr word = 0;
+              int value = 0;
+              EXPECT_EQUAL(cuMemAlloc(&word, 512), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemsetD32(word, 1, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventCreate(&event, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventRecord(event, stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamEndCapture(stream, &captured), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+              const CUDA_MEMSET_NODE_PARAMS params{word, 0, 7, 4, 1, 1};
+              EXPECT_EQUAL(cuGraphAddMemsetNode(&fill, graph, nullptr, 0, &params, context), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddEventWaitNode(&wait, graph, &fill, 1, event), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphLaunch(instantiated(report, graph), stream), CUDA_ERROR_CAPTURED_EVENT);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, word, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 1);
+              EXPECT_EQUAL(cuGraphAddEventRecordNode(&record, graph, nullptr, 0, event), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddDependencies(graph, &record, &fill, nullptr, 1), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphLaunch(instantiated(report, graph), stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuMemcpyDtoH(&value, word, 4), CUDA_SUCCESS);
+              EXPECT_EQUAL(value, 7);
+          }) == "");
+}
+
 TEST_CASE("a launch whose event has ended submits nothing") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
