@@ -199,7 +199,7 @@ Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
     slice.idle_release = choice.idle_release;
     if (choice.mode != AllocatorMode::direct && !slice.limited) {
         // All there is, none of it set aside; counted all the same.
-        slice.limited = slice.own_headroom = true;
+        slice.limited = slice.takes_all = true;
         slice.limit = total;
         slice.origin.assign(choice.origin);
     }
@@ -222,6 +222,7 @@ Slice Process::slice_of(const VirtualPart& part, const GpuIdentity& physical, ui
     // A whole GPU that nothing limits sets nothing aside; a part has a limit.
     const auto own = headroom_for(settings(), physical);
     slice.own_headroom = own.has_value();
+    slice.takes_all = false;
     slice.headroom = own.value_or(0);
     slice.origin.assign(find(settings(), Key::split, physical)->origin);
     return slice;

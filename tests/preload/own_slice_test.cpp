@@ -102,6 +102,24 @@ TEST_CASE("a limit is set on each partition by itself, and on one GPU of several
     CHECK(guest.code("alloc a " + bytes(1100 * kMiB)) == kSuccess);
 }
 
+TEST_CASE("in a limit that a program sets for itself something is kept for the driver, as in any") {
+    const std::string allocator = GENERATE("direct", "growth");
+    const Folder books;
+    Guest guest(Guest::route("linked"),
+                sliced("1xlaptop-2g", books.path(), {"CUSLICE_LOG=warn", "CUSLICE_ALLOCATOR=" + allocator}));
+    CHECK(guest.ask("setslice 0 " + kSmaller) == "0");
+    REQUIRE(guest.code("init") == kSuccess);
+    enter_device(guest);
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
+    const uint64_t held = books_of(books.path(), guest.pid()).used;
+    CHECK(held < 690 * kMiB);
+    CHECK(held > 600 * kMiB);
+    // All of the GPU is the program's once it gives that up, and nothing is kept.
+    CHECK(guest.ask("setslice 0 all") == "0");
+    CHECK(guest.code("fill " + bytes(kMiB)) == kOutOfMemory);
+    CHECK(guest.number("info") < 2 * kMiB);
+}
+
 TEST_CASE("a program that was given no limit can set one before CUDA is initialised") {
     const Folder books;
     Guest guest(Guest::route("linked"), sliced("1xlaptop-2g", books.path(), {"CUSLICE_LOG=warn"}));

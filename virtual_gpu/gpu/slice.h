@@ -22,6 +22,7 @@ struct Slice {
     uint64_t limit = 0;         // of what nvidia-smi shows for the process
     bool plus_context = false;  // what the driver takes by itself comes on top of the limit
     bool own_headroom = false;  // false: derived from what the driver takes by itself
+    bool takes_all = false;     // it is all that the GPU has, so that nothing is set aside
     uint64_t headroom = 0;
     FixedText<128> origin, group_origin, rule_origin;  // where the limits came from, for people
     uint64_t job_limit = ledger::kNoLimitBytes;        // `limit`, unless only a group has one
@@ -37,16 +38,18 @@ struct Slice {
 
     // Nothing limits the GPU, and all the same it is counted what is held of its `total` bytes.
     void count_all(uint64_t total, std::string_view why) {
-        limited = bound = true;
+        limited = bound = takes_all = true;
         limit = total;
         origin.assign(why);
     }
 
-    // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far.
-    uint64_t headroom_for(uint64_t taken) const {
+    // Bytes to keep free for what the driver takes unasked, beside `taken` bytes that it has taken so far. `lowered`:
+    // the program wants less than the slice.
+    uint64_t headroom_for(uint64_t taken, bool lowered = false) const {
         if (own_headroom)
             return headroom;
-        return plus_context ? 0 : derived_headroom(taken);
+        const bool nothing = plus_context || (takes_all && !lowered);
+        return nothing ? 0 : derived_headroom(taken);
     }
 
     // Where the limit came from, of so many bytes, that has refused something, for people. `whole`: the slice of the

@@ -48,7 +48,8 @@ void VirtualGpu::open(int ordinal, const GpuIdentity& identity, PhysicalGpu& phy
 
 uint64_t VirtualGpu::headroom(LimitOf of) const {
     const bool of_all = of == LimitOf::whole_gpu || of == LimitOf::group || of == LimitOf::rule;
-    return of_all ? physical_->headroom() : slice_.headroom_for(driver_footprint());
+    const bool lowered = siblings_.own_limit(slice_.limit) < slice_.limit;
+    return of_all ? physical_->headroom() : slice_.headroom_for(driver_footprint(), lowered);
 }
 
 // Makes what was measured take effect: the ceiling for reservations, and when to poll next.
