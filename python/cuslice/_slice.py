@@ -21,7 +21,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MOST_GPUS = 64
 _ALL = (1 << 64) - 1
 _MOST = (1 << 63) - 1
-_NOT_INITIALIZED, _NO_DEVICE, _NOT_SUPPORTED = 3, 101, 801
+_INVALID_DEVICE, _NOT_SUPPORTED = 101, 801  # CUresult
 
 
 class NotPreloadedError(RuntimeError):
@@ -154,7 +154,7 @@ class _InEffect:
             for_good = self._for_good.get(device, self._for_good.get(None))
             sizes += [for_good.bytes] if for_good else []
             code = function(device, min(sizes, default=_ALL))
-            if code == _NO_DEVICE:
+            if code == _INVALID_DEVICE:
                 self._check_there(device, wanted)
                 break
             if code == _NOT_SUPPORTED and device in wanted:
@@ -174,7 +174,6 @@ class _InEffect:
         beyond = [gpu for gpu in wanted if gpu is not None and gpu >= count]
         if beyond:
             raise ValueError(f"gpu: {max(beyond)}: this process sees {count} GPU{'' if count == 1 else 's'}")
-
 
     def forked(self) -> None:
         """In the child, where no other thread is left that might hold the lock."""
