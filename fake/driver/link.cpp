@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "fake/bytes.h"
 #include "fake/driver/api_prologue.h"
@@ -153,9 +154,11 @@ CUresult Linked::add_object(const char* data, size_t size) {
         return true;
     };
     const size_t before = images_.size();
-    if (each_device_section(bytes_of(data), size, add_section))
-        return images_.size() > before ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    std::string unreadable_before = unreadable_;
+    if (each_device_section(bytes_of(data), size, add_section) && images_.size() > before)
+        return CUDA_SUCCESS;
     images_.resize(before);
+    unreadable_ = std::move(unreadable_before);
     return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_IMAGE;
 }
 

@@ -153,8 +153,13 @@ TEST_CASE("what can't be linked is refused, and the link goes on without it") {
               const std::string whole = object(".nv_fatbin", fat);
               for (size_t size = 1; size < whole.size(); size += 7)
                   EXPECT_EQUAL(add(link, CU_JIT_INPUT_OBJECT, whole.substr(0, size)), CUDA_ERROR_INVALID_IMAGE);
+              const std::string cut_off = container(entry(2, 75, 0x2000, "compressed")) + std::string(64, 'x');
+              EXPECT_EQUAL(add(link, CU_JIT_INPUT_OBJECT, object(".nv_fatbin", cut_off)), CUDA_ERROR_INVALID_IMAGE);
               EXPECT_EQUAL(add(link, CU_JIT_INPUT_PTX, second_text), CUDA_SUCCESS);
-              find(report, finish(report, link), "other");
+              const CUmodule module = finish(report, link);
+              find(report, module, "other");
+              CUfunction kernel = nullptr;
+              EXPECT_EQUAL(cuModuleGetFunction(&kernel, module, "kernel"), CUDA_ERROR_NOT_FOUND);
           }) == "");
 }
 
