@@ -31,6 +31,13 @@ const GraphNode* memory_node(CUgraphNode handle, CUgraphNodeType type) {
     return node != nullptr && node->work.type == type && node->memory != nullptr ? node : nullptr;
 }
 
+/// Documented: a child graph gets no nodes of memory. With which error is not.
+CUresult find_place(CUgraph graph, const GivenDependencies& given, Dependencies& after) {
+    CUSLICE_TRY(take_dependencies(graph, given, after));
+    const Graph& place = *graphs.find(graph);
+    return place.is_child && place.around == nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 namespace cuslice::fake {
@@ -40,7 +47,7 @@ CUresult add_allocation(CUgraph graph, const GivenDependencies& given, CUDA_MEM_
     if (out == nullptr || params == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     Dependencies after;
-    CUSLICE_TRY(take_dependencies(graph, given, after));
+    CUSLICE_TRY(find_place(graph, given, after));
     const CUmemPoolProps& props = params->poolProps;
     const bool managed = props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (params->bytesize == 0 || (props.allocType != CU_MEM_ALLOCATION_TYPE_PINNED && !managed) ||
@@ -60,7 +67,7 @@ CUresult add_free(CUgraph graph, const GivenDependencies& given, CUdeviceptr add
     if (out == nullptr)
         return CUDA_ERROR_INVALID_VALUE;
     Dependencies after;
-    CUSLICE_TRY(take_dependencies(graph, given, after));
+    CUSLICE_TRY(find_place(graph, given, after));
     const DriverLock hold;
     return add_free_node(graph, after, address, *out);
 }

@@ -38,7 +38,7 @@ CUresult add_child(const Place& place, CUgraph child, bool moved) {
     Dependencies after;
     CUSLICE_TRY(check_place(place, after));
     CUSLICE_FIND_ARGUMENT(graph, graphs, child);
-    if (graph->is_child || child == place.graph)
+    if (graph->is_child || child == place.graph || (moved && graph->contains(place.graph)))
         return CUDA_ERROR_INVALID_VALUE;
     // Documented: only a graph that is moved may have nodes of memory or conditions.
     if (!graph->can_be_copied()) {

@@ -126,8 +126,18 @@ CUgraph clone_graph(CUgraph handle) {
 }
 
 bool Graph::can_be_copied() const {
-    const auto has_bodies = [](CUgraphNode node) { return graph_nodes.find(node)->bodies != nullptr; };
-    return !has_memory && std::none_of(nodes.begin(), nodes.end(), has_bodies);
+    const auto can_be = [](CUgraphNode handle) {
+        const GraphNode& node = *graph_nodes.find(handle);
+        return node.bodies == nullptr && (node.child == nullptr || graphs.find(node.child)->can_be_copied());
+    };
+    return !has_memory && std::all_of(nodes.begin(), nodes.end(), can_be);
+}
+
+bool Graph::contains(CUgraph other) const {
+    return std::any_of(nodes.begin(), nodes.end(), [other](CUgraphNode handle) {
+        const CUgraph child = graph_nodes.find(handle)->child;
+        return child != nullptr && (child == other || graphs.find(child)->contains(other));
+    });
 }
 
 void destroy_node(CUgraphNode node) {

@@ -55,6 +55,8 @@ struct Graph {
 
     /// Documented: no copy can be made of one with nodes of memory or conditions.
     bool can_be_copied() const;
+    /// True if the other graph is a child of this one, or of a child.
+    bool contains(CUgraph other) const;
 };
 
 inline constinit HandleTable<Graph, CUgraph, HandleKind::Graph> graphs;

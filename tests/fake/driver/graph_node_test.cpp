@@ -359,6 +359,40 @@ TEST_CASE("an edge may let a node start early only behind a kernel") {
           }) == "");
 }
 
+TEST_CASE("what can't be copied or moved is refused inside a child graph too") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              use_device(report);
+              CUgraph outer = nullptr, inner = nullptr, child = nullptr, clone = nullptr;
+              CUgraphNode node = nullptr, other = nullptr;
+              for (CUgraph* const graph : {&outer, &inner})
+                  EXPECT_EQUAL(cuGraphCreate(graph, 0), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddChildGraphNode(&node, outer, nullptr, 0, inner), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphChildGraphNodeGetGraph(node, &child), CUDA_SUCCESS);
+              CUDA_MEM_ALLOC_NODE_PARAMS memory{};
+              memory.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+              memory.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+              memory.bytesize = 4096;
+              EXPECT_EQUAL(cuGraphAddMemAllocNode(&other, child, nullptr, 0, &memory), CUDA_ERROR_NOT_SUPPORTED);
+              EXPECT_EQUAL(cuGraphClone(&clone, outer), CUDA_SUCCESS);
+              CUgraphNodeParams moved{};
+              moved.type = CU_GRAPH_NODE_TYPE_GRAPH;
+              moved.graph.graph = outer;
+              moved.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+              EXPECT_EQUAL(cuGraphAddNode(&other, child, nullptr, nullptr, 0, &moved), CUDA_ERROR_INVALID_VALUE);
+              CUgraphNodeParams conditional{};
+              conditional.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+              conditional.conditional.type = CU_GRAPH_COND_TYPE_IF;
+              conditional.conditional.size = 1;
+              EXPECT_EQUAL(cuCtxGetCurrent(&conditional.conditional.ctx), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphConditionalHandleCreate(&conditional.conditional.handle, child,
+                                                          conditional.conditional.ctx, 0, 0),
+                           CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphAddNode(&other, child, nullptr, nullptr, 0, &conditional), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuGraphClone(&clone, outer), CUDA_ERROR_NOT_SUPPORTED);
+              EXPECT_EQUAL(cuGraphDestroy(outer), CUDA_SUCCESS);
+          }) == "");
+}
+
 TEST_CASE("an object ends after its last reference, whoever holds that") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);
