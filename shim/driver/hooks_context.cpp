@@ -2,7 +2,7 @@
 // Contexts: each takes memory that no allocation asks for, and its end frees every allocation in it.
 #include "shim/driver/counted_context.h"
 #include "shim/driver/export.h"
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 
 namespace cuslice {
 

@@ -5,7 +5,7 @@
 #include "shim/driver/export.h"
 #include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/gpu/visit.h"
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 
 namespace cuslice {
 

@@ -141,8 +141,14 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
 CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     return ::cuDevicePrimaryCtxRelease_v2(retained_part(device));
 }
-CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) { return ::cuDevicePrimaryCtxReset(to_part(device)); }
-CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) { return ::cuDevicePrimaryCtxReset_v2(to_part(device)); }
+CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice device) {
+    const int part = to_part(device);
+    return reset_by_runtime(part, ::cuDevicePrimaryCtxReset(part));
+}
+CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    const int part = to_part(device);
+    return reset_by_runtime(part, ::cuDevicePrimaryCtxReset_v2(part));
+}
 CUresult CUDAAPI cuDeviceTotalMem(unsigned* bytes, CUdevice device) {
     return ::cuDeviceTotalMem(bytes, to_part(device));
 }
@@ -178,6 +184,12 @@ CUresult CUDAAPI cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 }
 CUresult CUDAAPI cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
     return CUSLICE_REAL(cuDeviceSetMemPool)(to_part(device), pool);
+}
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+    return CUSLICE_REAL(cuDevicePrimaryCtxSetFlags)(to_part(device), flags);
+}
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+    return CUSLICE_REAL(cuDevicePrimaryCtxSetFlags_v2)(to_part(device), flags);
 }
 
 void correct(CUpointer_attribute attribute, void* data) {
@@ -230,6 +242,8 @@ const Form kForms[] = {
     CUSLICE_SEEN(cuDeviceGetDefaultMemPool),
     CUSLICE_SEEN(cuDeviceGetMemPool),
     CUSLICE_SEEN(cuDeviceSetMemPool),
+    CUSLICE_SEEN(cuDevicePrimaryCtxSetFlags),
+    CUSLICE_SEEN(cuDevicePrimaryCtxSetFlags_v2),
     CUSLICE_SEEN(cuPointerGetAttribute),
     CUSLICE_SEEN(cuPointerGetAttributes),
 };
@@ -268,6 +282,12 @@ bool is_runtime(const void* caller, const char* name, int version) {
         return true;
     }
     return false;
+}
+
+CUresult reset_by_runtime(int part, CUresult result) {
+    if (result == CUDA_SUCCESS && split().device(part))
+        virtual_contexts().expect_use(virtual_contexts().primary(part));
+    return result;
 }
 
 void* runtime_form(const void* real, void* hook) {

@@ -16,4 +16,7 @@ bool is_runtime(const void* caller, const char* name, int version);
 // The function that the runtime gets in place of `hook`, which stands before the driver's `real` for everybody else.
 void* runtime_form(const void* real, void* hook);
 
+// After a reset of a partition by the runtime, which begins its context again by its next use. Returns `result`.
+CUresult reset_by_runtime(int part, CUresult result);
+
 }  // namespace cuslice

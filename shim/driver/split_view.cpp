@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "shim/driver/export.h"
+#include "shim/driver/runtime_view.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "virtual_gpu/driver/libdl.h"
@@ -63,6 +64,7 @@ constexpr SplitView kView{
     .siblings = [](int a, int b) { return split().siblings(a, b); },
     .make_current = make_current,
     .has_company = [](int ordinal) { return virtual_contexts().has_company(virtual_contexts().primary(ordinal)); },
+    .reset = [](int ordinal) { return int{reset_by_runtime(ordinal, cuDevicePrimaryCtxReset_v2(ordinal))}; },
     .say_too_old = say_too_old,
     .priority_of =
         [](int ordinal, int* priority) {

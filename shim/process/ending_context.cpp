@@ -2,7 +2,7 @@
 #include "shim/process/ending_context.h"
 
 #include "virtual_gpu/gpu/allocation_kind.h"
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/physical.h"
 
 namespace cuslice {

@@ -85,7 +85,7 @@ bool reset_alone(cudaError_t* result) {
     const int device = split ? split->current() : -1;
     if (device < 0 || !split->has_company(device))
         return false;
-    *result = as_runtime(cuDevicePrimaryCtxReset_v2(device));
+    *result = static_cast<cudaError_t>(split->reset(device));
     return true;
 }
 

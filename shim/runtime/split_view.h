@@ -21,6 +21,8 @@ struct SplitView {
     int (*make_current)(int ordinal);
     // True if another partition of its GPU is in use.
     bool (*has_company)(int ordinal);
+    // Resets a partition's primary context, which the runtime goes on using. A CUresult.
+    int (*reset)(int ordinal);
     // Says once that the runtime with this function is too old to be stood before.
     void (*say_too_old)(const void* function);
     // Priority of a partition's streams that are made without naming one. False: the partition has none.

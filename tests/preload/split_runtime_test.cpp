@@ -109,6 +109,23 @@ TEST_CASE("a program on the runtime sees every part as a GPU, and uses each to i
     }
 }
 
+TEST_CASE("contexts that the runtime makes live and end on partitions as on GPUs of their own") {
+    const std::string major = GENERATE("11", "12", "13");
+    // How the runtime retains its context: by a table of its own, or by the driver's functions.
+    const std::string door = GENERATE("private", "public");
+    INFO(major << ' ' << door);
+    const std::string program = kGuests + "/guest_runtime_contexts" + major;
+    const Words environment = {std::string("CUSLICE_FAKE_RUNTIME=") + (door == "public" ? door : "")};
+    Folder two_books, split_books;
+    const Outcome two =
+        run({program}, raw("2xt4", two_books.path(), joined(environment, {"LD_LIBRARY_PATH=" + kFakeFolder})));
+    const Outcome split = run({program}, split_in("0=2", "1xt4", split_books.path(), environment));
+    INFO(split.err);
+    CHECK(two.exit_code == 0);
+    CHECK(two.out.find("ended with") == std::string::npos);
+    CHECK(split.out == two.out);
+}
+
 TEST_CASE("through the runtime, a stream that is given no priority has the part's") {
     const Way way = GENERATE(from_range(std::begin(kWays), std::end(kWays)));
     INFO(way.program);

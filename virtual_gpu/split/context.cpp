@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuCtx*: contexts that a program makes itself are names for the physical GPU's primary context.
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
@@ -46,6 +46,7 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) 
     if (!handle || !are_context_flags(flags))
         return CUDA_ERROR_INVALID_VALUE;
     DisablingLockGuard lock(lifetimes_mutex());
+    begin_if_used_unseen(device->physical, CurrentVirtual::peek());
     CUcontext real = nullptr;
     const CUresult retained = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
     if (retained != CUDA_SUCCESS)

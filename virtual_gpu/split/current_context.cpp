@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policy/base/page_vector.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
@@ -53,13 +54,20 @@ CUcontext real_current() {
 }  // namespace
 
 // Others may have made another real context current meanwhile, beneath us; then that one counts.
-VirtualContexts::Resolved CurrentVirtual::get() {
+VirtualContexts::Resolved CurrentVirtual::peek() {
     const CUcontext now = real_current();
     if (!now)
         return {};
     if (on_top && on_top->real == now)
         return {on_top, now};
-    return {virtual_contexts().find(now), now};
+    return virtual_contexts().resolve(now);
+}
+
+VirtualContexts::Resolved CurrentVirtual::get() {
+    const VirtualContexts::Resolved now = peek();
+    const bool lives = now.context && now.context->lives.load(std::memory_order_acquire);
+    VirtualContext* const begun = lives || !now.real ? nullptr : begin_by_use(now.context, now.real);
+    return begun ? VirtualContexts::Resolved{begun, now.real} : now;
 }
 
 CUcontext CurrentVirtual::handle() {

@@ -7,8 +7,11 @@ namespace cuslice {
 // The current context of the calling thread, as the program sees it. Beneath it a real one is current, as many deep;
 // which virtual GPU's it is meant to be is kept here.
 struct CurrentVirtual {
-    // The one that is current: `context` null and `real` not: a real one that isn't ours. Both null: none.
+    // The one that is current: `context` null and `real` not: a real one that isn't ours. Both null: none. Begins a
+    // primary one that the thread uses without having retained it.
     static VirtualContexts::Resolved get();
+    // The same without beginning anything: it may have ended.
+    static VirtualContexts::Resolved peek();
     // Its handle; null if there is none.
     static CUcontext handle();
     // The virtual GPU; -1 if there is none.

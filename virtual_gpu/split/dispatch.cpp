@@ -2,7 +2,7 @@
 #include "virtual_gpu/split/dispatch.h"
 
 #include "config/split/identity.h"
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/peer_access.h"

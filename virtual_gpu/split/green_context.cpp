@@ -6,7 +6,24 @@
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/translate.h"
 
-namespace cuslice::split_driver {
+namespace cuslice {
+
+namespace {
+
+// Notes whose it is first: the physical primary context, which it keeps alive, is in nobody else's use then.
+bool hold_primary(CUgreenCtx green, CUdevice ordinal) {
+    CUcontext primary = nullptr;
+    if (!handle_registry().add(green, HandleKind::green, ordinal, 0))
+        return false;
+    if (split_driver::cuDevicePrimaryCtxRetain(&primary, ordinal) == CUDA_SUCCESS)
+        return true;
+    handle_registry().remove(green, HandleKind::green);
+    return false;
+}
+
+}  // namespace
+
+namespace split_driver {
 
 CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevice ordinal, unsigned flags) {
     CUdevice physical = ordinal;
@@ -15,15 +32,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx* green, CUdevResourceDesc resources, CUdevi
     CUresult result = CUSLICE_PHYSICAL(cuGreenCtxCreate)(made.place(), resources, physical, flags);
     if (result != CUDA_SUCCESS)
         return result;
-    if (split().is_open()) {
-        CUcontext primary = nullptr;
-        result = split_driver::cuDevicePrimaryCtxRetain(&primary, ordinal);
-        if (result != CUDA_SUCCESS || !handle_registry().add(*made, HandleKind::green, ordinal, 0)) {
-            if (result == CUDA_SUCCESS)
-                split_driver::cuDevicePrimaryCtxRelease_v2(ordinal);
-            CUSLICE_PHYSICAL(cuGreenCtxDestroy)(*made);
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        }
+    if (split().is_open() && !hold_primary(*made, ordinal)) {
+        CUSLICE_PHYSICAL(cuGreenCtxDestroy)(*made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made.keep();
     return result;
@@ -59,4 +70,6 @@ CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx green, unsigned fla
     return result;
 }
 
-}  // namespace cuslice::split_driver
+}  // namespace split_driver
+
+}  // namespace cuslice

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual_gpu/split/handle_registry.h"
 
+#include <algorithm>
+
 namespace cuslice {
 
 constinit HandleRegistry the_handle_registry;
@@ -96,6 +98,13 @@ void HandleRegistry::remove(const void* handle, HandleKind kind) {
     const size_t i = find_row(handle, kind);
     if (rows_[i].handle)
         remove_row(i);
+}
+
+bool HandleRegistry::any_of(uint64_t devices, HandleKind kind) {
+    LockGuard lock(mutex_);
+    return std::any_of(rows_.begin(), rows_.end(), [&](const Row& row) {
+        return row.handle && row.kind == kind && (devices >> row.device & 1) != 0;
+    });
 }
 
 void* HandleRegistry::take_of(uint64_t context, HandleKind kind) {

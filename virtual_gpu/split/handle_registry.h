@@ -52,6 +52,8 @@ class HandleRegistry {
     void set_access(const void* pool, int device, bool reads, bool writes);
     // An unclaimed pool is this part's from now on. Its owner then, who may be another thread's choice.
     HandleOwner claim(const void* pool, int device);
+    // True if there is one of these virtual GPUs, a bit for each ordinal. Of a kind that is never unclaimed.
+    bool any_of(uint64_t devices, HandleKind kind);
     // Removes and returns one that ends with this context, the last of `kind`; null if there is none.
     void* take_of(uint64_t context, HandleKind kind);
 

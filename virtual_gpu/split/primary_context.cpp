@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each virtual GPU's primary context: a share in the physical one's.
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/stream.h"
@@ -37,6 +37,7 @@ CUresult release(CUdevice ordinal, Call call) {
     if (!device)
         return to_physical(ordinal), call(ordinal);
     DisablingLockGuard lock(lifetimes_mutex());
+    begin_if_used_unseen(device->physical, CurrentVirtual::peek());
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.uses)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -53,6 +54,7 @@ CUresult reset(CUdevice ordinal, Call call) {
     if (!device)
         return to_physical(ordinal), call(ordinal);
     DisablingLockGuard lock(lifetimes_mutex());
+    begin_if_used_unseen(device->physical, CurrentVirtual::peek());
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.lives)
         return CUDA_SUCCESS;
@@ -96,9 +98,8 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
     if (!handle)
         return CUDA_ERROR_INVALID_VALUE;
     DisablingLockGuard lock(lifetimes_mutex());
-    if (context.lives) {
-        virtual_contexts().use(context);
-    } else {
+    begin_if_used_unseen(device->physical, CurrentVirtual::peek());
+    if (!context.lives) {
         CUcontext real = nullptr;
         CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&real, device->physical);
         if (result != CUDA_SUCCESS)
@@ -110,6 +111,7 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
         }
         virtual_contexts().begin(context, real);
     }
+    virtual_contexts().use(context);
     *handle = context.handle();
     return CUDA_SUCCESS;
 }
@@ -145,6 +147,8 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxGetState, ordinal, flags, active) {
     if (result != CUDA_SUCCESS || !split().is_open())
         return result;
     const VirtualContext& context = virtual_contexts().primary(ordinal);
+    if (!context.lives)
+        while_none_ends([&] { begin_if_used_unseen(physical, CurrentVirtual::peek()); });
     *flags = context.preset;
     *active = context.lives;
     return result;

@@ -49,7 +49,7 @@ VirtualContexts::Resolved VirtualContexts::resolve(CUcontext handle) {
 // With the lock held.
 void VirtualContexts::start(VirtualContext& context, CUcontext real) {
     context.real = real;
-    context.uses += 1;
+    context.ended = VirtualContext::Ended::never;
     context.number = ++numbers_;
     context.lives.store(true, std::memory_order_release);
 }
@@ -64,6 +64,7 @@ VirtualContext* VirtualContexts::create(int device, CUcontext real, unsigned fla
         context.device = device;
         context.flags = flags;
         context.version = 0;
+        context.uses = 1;
         start(context, real);
         return &context;
     }
@@ -79,6 +80,12 @@ void VirtualContexts::begin(VirtualContext& primary, CUcontext real) {
 void VirtualContexts::use(VirtualContext& context) {
     LockGuard lock(mutex_);
     context.uses += 1;
+}
+
+void VirtualContexts::use_at_least_once(VirtualContext& context) {
+    LockGuard lock(mutex_);
+    if (!context.uses)
+        context.uses = 1;
 }
 
 bool VirtualContexts::give_up(VirtualContext& context) {
@@ -98,6 +105,7 @@ void VirtualContexts::end(VirtualContext& context) {
 void VirtualContexts::interrupt(VirtualContext& primary) {
     the_peer_access.ended(primary.number);
     LockGuard lock(mutex_);
+    primary.ended = VirtualContext::Ended::by_program;
     primary.lives.store(false, std::memory_order_release);
 }
 

@@ -13,12 +13,17 @@ namespace cuslice {
 // keeps that alive. A handle is the object's own address, but that of the first part's primary context is the real
 // one's: whoever is shown the physical GPU (NVIDIA's runtime) hands that on, and it has to mean the same everywhere.
 struct VirtualContext {
+    // The last end of a primary one that doesn't live. NVIDIA's runtime uses its own again after a reset; one that the
+    // program has ended is used no longer.
+    enum class Ended : uint8_t { never, by_program, by_runtime };
+
     std::atomic<bool> lives{false};
     Relaxed<int> device = 0;            // the virtual GPU's ordinal
     Relaxed<CUcontext> real = nullptr;  // the physical GPU's primary context
     Relaxed<unsigned> flags = 0;        // as asked for
     Relaxed<unsigned> preset = 0;       // a primary one's, which it begins with
     Relaxed<unsigned> uses = 0;  // a primary one's retains, which outlive a reset; another's creation and attaches
+    Relaxed<Ended> ended = Ended::never;
     Relaxed<unsigned> version =
         0;  // of the API, of one that has it from the first form of cuCtxCreate; 0: the real one's
     Relaxed<uint64_t> number = 0;  // what cuCtxGetId says: never the same again
@@ -47,14 +52,18 @@ class VirtualContexts {
     VirtualContext& primary(int device) { return contexts_[device]; }
     // A new one, in use once; null if there are too many.
     VirtualContext* create(int device, CUcontext real, unsigned flags);
-    // One more use, of one that lives; that of a primary one which doesn't, and does from then on.
-    void use(VirtualContext& context);
+    // A primary one lives from now on, with the uses that it has.
     void begin(VirtualContext& primary, CUcontext real);
+    void use(VirtualContext& context);
+    // One use, unless it has some.
+    void use_at_least_once(VirtualContext& context);
     // One use less, unless it is the last: false then.
     bool give_up(VirtualContext& context);
     void end(VirtualContext& context);
     // The end of a primary one that goes on being used: the next one to ask for it begins it again.
     void interrupt(VirtualContext& primary);
+    // The runtime has reset it, and begins it again by its next use.
+    void expect_use(VirtualContext& primary) { primary.ended = VirtualContext::Ended::by_runtime; }
 
     // True if another context of the same physical GPU is alive.
     bool has_company(const VirtualContext& context);

@@ -40,6 +40,10 @@ const SplitView kView{
         return CUDA_SUCCESS;
     },
     .has_company = [](int) { return now->company; },
+    .reset = [](int part) -> int {
+        now->note(in_words("reset", part));
+        return now->driver_says;
+    },
     .say_too_old = [](const void*) { now->note("too old"); },
     .priority_of =
         [](int part, int* priority) {
@@ -126,10 +130,6 @@ using namespace cuslice::tests;
     if (made_up().driver_says != CUDA_SUCCESS)      \
     return made_up().driver_says
 extern "C" {
-CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    DRIVER(cuDevicePrimaryCtxReset_v2, device);
-    return CUDA_SUCCESS;
-}
 CUresult CUDAAPI cuDriverGetVersion(int* version) {
     *version = made_up().old_driver ? 11030 : 13000;
     return CUDA_SUCCESS;

@@ -154,3 +154,81 @@ TEST_CASE("flags are set for each virtual GPU, before its context begins and whi
     CHECK(none == State{});
     CHECK(split_driver::cuDevicePrimaryCtxSetFlags_v2(1, 0) == CUDA_SUCCESS);
 }
+
+TEST_CASE("a primary context that the runtime has made unseen is the first part's, whoever asks") {
+    SplitScene scene;
+    SplitScene::uses[0] = 1;
+    CHECK(state(0).active == 1);
+    CHECK(state(1).active == 0);
+    CHECK(scene.uses == Uses{2, 0});
+    CHECK(state(0).active == 1);
+    CHECK(scene.uses == Uses{2, 0});
+    // A program's own use comes to the runtime's.
+    CHECK(retain(0) == real_of(0));
+    CHECK(split_driver::cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+    CHECK(state(0).active == 1);
+}
+
+TEST_CASE("one that was made unseen is beside another part's that begins") {
+    SplitScene scene;
+    SplitScene::uses[0] = 1;
+    SECTION("as a primary one") { CHECK(retain(1) != nullptr); }
+    SECTION("as one of the program's") { CHECK(scene.create(1) != nullptr); }
+    CHECK(virtual_contexts().primary(0).lives);
+    CHECK(scene.uses == Uses{3, 0});
+}
+
+TEST_CASE("a thread that uses a real context without a part's begins the first part's") {
+    SplitScene scene;
+    retain(1);
+    MadeUpDriver::stack().push_back(real_of(0));
+    SECTION("for any call") { CHECK(CurrentVirtual::get().context == &virtual_contexts().primary(0)); }
+    SECTION("for the state") { CHECK(state(0).active == 1); }
+    SECTION("for a retain") { CHECK(retain(0) == real_of(0)); }
+    SECTION("for a reset") { CHECK(split_driver::cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS); }
+    SECTION("and not where the program has ended that") {
+        retain(0);
+        CHECK(split_driver::cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+        { const LeftMemory left; }
+        CHECK(CurrentVirtual::get().context == nullptr);
+        CHECK(state(0).active == 0);
+    }
+    MadeUpDriver::stack().pop_back();
+    { const LeftMemory left; }
+    SplitScene::uses = {};
+}
+
+TEST_CASE("a context that the runtime has reset is begun by its next use, and not by those who ask for its state") {
+    SplitScene scene;
+    retain(0);
+    const CUcontext second = retain(1);
+    VirtualContext& context = *virtual_contexts().find(second);
+    CHECK(split_driver::cuCtxSetCurrent(second) == CUDA_SUCCESS);
+    CHECK(split_driver::cuDevicePrimaryCtxReset_v2(1) == CUDA_SUCCESS);
+    CHECK(scene.uses == Uses{2, 0});
+    virtual_contexts().expect_use(context);
+    CHECK(CurrentVirtual::get().context == &context);
+    CHECK_FALSE(context.lives);  // its memory isn't freed yet
+    { const LeftMemory left; }
+    CHECK(state(1).active == 0);
+    CHECK(scene.uses == Uses{1, 0});
+    CHECK(CurrentVirtual::get().context == &context);
+    CHECK(state(1).active == 1);
+    CHECK(scene.uses == Uses{2, 0});
+    // With the use that outlived the reset.
+    CHECK(split_driver::cuDevicePrimaryCtxRelease_v2(1) == CUDA_SUCCESS);
+    { const LeftMemory left; }
+    CHECK(state(1).active == 0);
+    CHECK(CurrentVirtual::get().context == &context);
+    CHECK(state(1).active == 0);
+}
+
+TEST_CASE("a real context that isn't a GPU's primary one begins nothing") {
+    SplitScene scene;
+    MadeUpDriver::stack().push_back(context(99));
+    CHECK(CurrentVirtual::get().context == nullptr);
+    SplitScene::uses[0] = 1;
+    CHECK(CurrentVirtual::get().context == nullptr);
+    CHECK(scene.uses == Uses{1, 0});
+    MadeUpDriver::stack().pop_back();
+}

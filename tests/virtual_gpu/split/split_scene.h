@@ -8,7 +8,7 @@
 #include "tests/catch.h"
 #include "tests/virtual_gpu/made_up_driver.h"
 #include "tests/virtual_gpu/split/made_up_split.h"
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/current_context.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
@@ -24,6 +24,8 @@ struct SplitScene {
         split_gpus();
         uses = {}, resets = {}, preset = {};
         refusal = CUDA_SUCCESS;
+        for (int device = 0; device < split().count(); device++)
+            virtual_contexts().primary(device).ended = VirtualContext::Ended::never;
         driver.put(
             Function::cuDevicePrimaryCtxRetain, +[](CUcontext* into, CUdevice gpu) -> CUresult {
                 if (gpu < 0 || gpu > 1)

@@ -74,6 +74,9 @@ TEST_CASE("the first part's primary context has the real one's handle, another p
     first.preset = 4;
     contexts().begin(first, real(9));
     contexts().begin(second, real(9));
+    contexts().use_at_least_once(first);
+    contexts().use_at_least_once(first);
+    CHECK(first.uses == 1u);
     CHECK(first.flags == 4u);
     CHECK(first.primary());
     CHECK(first.handle() == real(9));
@@ -83,6 +86,9 @@ TEST_CASE("the first part's primary context has the real one's handle, another p
     CHECK(contexts().resolve(second.handle()).real == real(9));
     // A reset: the handle means nothing of ours, and the use is there yet.
     contexts().interrupt(first);
+    CHECK(first.ended == VirtualContext::Ended::by_program);
+    contexts().expect_use(first);
+    CHECK(first.ended == VirtualContext::Ended::by_runtime);
     CHECK(contexts().resolve(real(9)).context == nullptr);
     CHECK(contexts().resolve(real(9)).real == real(9));
     CHECK(first.uses == 1u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a virtual context whose real one lives on.
-#include "virtual_gpu/split/context_end.h"
+#include "virtual_gpu/split/context_lifetime.h"
 
 #include "tests/virtual_gpu/split/split_scene.h"
 
