@@ -187,7 +187,7 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
         info = function->info;
     }
     if (stream->capture == nullptr)
-        return submit(*stream, {CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel()});
+        return enqueue(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
     const auto [grid, block, shared] = shape;
     return submit(*stream, captured_kernel({handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
                                             arguments.parameters, arguments.extra, nullptr, context->handle},

@@ -47,8 +47,12 @@ CUresult submit(Stream& stream, NodeWork work) {
             return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         });
     }
+    return enqueue(stream, work.type, std::move(work.task));
+}
+
+CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task) {
     CUSLICE_TRY(refuse_implicit_order(stream));
-    stream.queue->submit(with_model_time(work.type, std::move(work.task)), implicit_order(stream));
+    stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));
     return CUDA_SUCCESS;
 }
 

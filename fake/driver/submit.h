@@ -9,7 +9,10 @@ namespace cuslice::fake {
 
 /// Runs the task in the stream's order, or makes it a node of the graph that is being captured.
 CUresult submit(Stream& stream, NodeWork work);
-/// The same for a host function.
+/// Runs the task in the stream's order. For work that has no place in a graph: a capture that another thread begins
+/// meanwhile comes after it.
+CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task);
+/// submit() for a host function.
 CUresult submit_host(Stream& stream, NodeWork work);
 
 /// Records the event in a stream that doesn't capture, or has it wait for one that wasn't captured.
