@@ -47,7 +47,8 @@ int answer_question(const std::vector<std::string>& words) {
     else if (question == kAskFolder)
         text = doctor::answer_of_folder(words[2]);
     else if (words.size() > 3 && question == kAskNvml)
-        text = write_answer(read_nvml(words[2], static_cast<size_t>(number_in(words[3]))));
+        text = write_answer(read_nvml(words[2], static_cast<size_t>(number_in(words[3])),
+                                      words.size() > 4 && words[4] == kWithSensors));
     else if (words.size() > 3)
         text = ask_fake_driver(words[2], words[3]);
     return write_all(number_in(words[0]), text) ? 0 : 1;

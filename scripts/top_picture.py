@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records a frame of `cuslice top` in a terminal of its own, while jobs run on fake GPUs, as a picture.
 
-  top_picture.py BUILD [FILE.svg]
+  top_picture.py BUILD [FILE.svg [COLUMNS]]
 
-The file is docs/images/top.svg unless another is named. Jobs, sizes and times are those of this run.
+The file is docs/images/top.svg unless another is named, and the terminal 100 columns wide. Jobs, sizes and times are
+those of this run.
 """
 import fcntl
 import html
@@ -21,11 +22,13 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 
-ROWS, COLUMNS = 27, 100
+ROWS, COLUMNS = 31, int(sys.argv[3]) if len(sys.argv) > 3 else 100
 FAKE = "2xa100-40g"
 PATIENCE = 60  # seconds
+FRAMES = 12  # with all jobs in them: the GPUs' last moments begin before these
 # A CUDA program that holds what it is told to, "GPU=MiB" for each GPU, until it is ended.
 PROGRAM = """#!{python}
 import ctypes, signal, sys
@@ -53,7 +56,9 @@ JOBS = [
 # As docs/demo.svg has them.
 BACK, INK, FAINT, BOLD = "#16181d", "#d7dae0", "#8b93a1", "#ffffff"
 COLOURS = {"90": FAINT, "32": "#57ab5a", "33": "#d4a72c", "36": "#4a7f8f", "31": "#e5534b"}
-EIGHTHS = " ▏▎▍▌▋▊▉█"
+EIGHTHS, HEIGHTS = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█"
+SHADES = {"▒": 1, "░": 0.35}
+BLOCKS = EIGHTHS[1:] + HEIGHTS[1:-1] + "".join(SHADES)
 
 
 class Screen:
@@ -87,17 +92,23 @@ class Screen:
 
 def svg(screen):
     """Bars as shapes, as fonts have gaps between such characters; each text at its own column."""
+
+    def shape(column, y, char, count, colour):
+        tall = 11 * HEIGHTS.index(char) / 8 if char in HEIGHTS[1:-1] else 11
+        wide_part = EIGHTHS.index(char) / 8 if char in EIGHTHS else 1
+        opacity = f' opacity="{SHADES[char]}"' if SHADES.get(char, 1) != 1 else ""
+        return (f'<rect x="{left + column * wide:.1f}" y="{y + 1 - tall:.1f}" width="{(count - 1 + wide_part) * wide:.1f}"'
+                f' height="{tall:.1f}" fill="{colour}"{opacity}/>')  # fmt: skip
+
     wide, high, left, top = 7.9, 18, 16, 44
     width, height = round(2 * left + COLUMNS * wide), top + ROWS * high
     parts = [f'<text x="{left}" y="24" fill="{FAINT}">$ cuslice top</text>']
     for i, row in enumerate(screen.cells):
         y = top + i * high
-        for found in re.finditer(r"[█▉▊▋▌▍▎▏░]+", "".join(char for char, _ in row)):
-            for style, cells in itertools.groupby(range(*found.span()), key=lambda j: row[j][1]):
-                cells = list(cells)
-                part = sum(1 if row[j][0] == "░" else EIGHTHS.index(row[j][0]) / 8 for j in cells)
-                parts.append(f'<rect x="{left + cells[0] * wide:.1f}" y="{y - 10}" width="{part * wide:.1f}" height="11"'
-                             f' fill="{COLOURS.get(style, INK)}"/>')  # fmt: skip
+        for (char, style), cells in itertools.groupby(range(COLUMNS), key=lambda j: row[j]):
+            cells = list(cells)
+            if char in BLOCKS:
+                parts.append(shape(cells[0], y, char, len(cells), COLOURS.get(style, INK)))
         runs, column = [], 0
         while column < COLUMNS:
             end = column
@@ -107,7 +118,7 @@ def svg(screen):
             column = end
         for column, text, style in runs:
             # Words apart: where a reader's font is of another width, columns stay below one another.
-            for word in re.finditer(r"[^ █▉▊▋▌▍▎▏░]+(?: [^ █▉▊▋▌▍▎▏░]+)*", text):
+            for word in re.finditer(rf"[^ {BLOCKS}]+(?: [^ {BLOCKS}]+)*", text):
                 colour = BOLD if style == "1" else COLOURS.get(style, INK)
                 bold = ' font-weight="bold"' if style == "1" else ""
                 parts.append(f'<text x="{left + (column + word.start()) * wide:.1f}" y="{y}" textLength="'
@@ -120,8 +131,8 @@ def svg(screen):
         *parts, "</g></svg>", ""])  # fmt: skip
 
 
-def start_jobs(launcher, folder, environment):
-    started = []
+def start_jobs(launcher, folder, environment, started):
+    """One after the other, so that the GPUs fill while they are watched."""
     for options, name, held in JOBS:
         program = folder / name
         program.write_text(PROGRAM.format(python=sys.executable))
@@ -130,7 +141,7 @@ def start_jobs(launcher, folder, environment):
         started.append(subprocess.Popen([str(word) for word in command], env=environment, stderr=subprocess.DEVNULL))
         if "--wait" not in options:
             wait_for(launcher, environment, len(started))
-    return started
+            time.sleep(1)
 
 
 def wait_for(launcher, environment, jobs):
@@ -151,7 +162,7 @@ def record(launcher, environment):
         os.execve(launcher, [str(launcher), "top", "--fake", FAKE, "--interval", "500ms"], environment)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     written, end, complete = b"", time.monotonic() + PATIENCE, 0
-    while time.monotonic() < end and complete < 5:
+    while time.monotonic() < end and complete < FRAMES:
         if select.select([terminal], [], [], 1)[0]:
             written += os.read(terminal, 1 << 16)
         # Each frame begins in the first row; what follows the last such place may be half of one.
@@ -161,7 +172,7 @@ def record(launcher, environment):
     os.waitpid(pid, 0)
     screen = Screen()
     screen.write("\x1b[1;1H" + frames[-1])
-    if complete < 5:
+    if complete < FRAMES:
         sys.exit("cuslice top didn't show everything:\n" + screen.text())
     return screen
 
@@ -176,10 +187,12 @@ def main():
         books.mkdir()
         environment = {**os.environ, "CUSLICE_FAKE_DIR": str(books), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
         jobs = []
+        starting = threading.Thread(target=start_jobs, args=(launcher, pathlib.Path(folder), environment, jobs))
         try:
-            jobs = start_jobs(launcher, pathlib.Path(folder), environment)
+            starting.start()
             screen = record(launcher, environment)
         finally:
+            starting.join()
             for job in jobs:
                 job.kill()
                 job.wait()

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuslice top: what the GPUs of the machine, or of several, are used for, live.
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 
 #include "cli/commands.h"
@@ -111,20 +115,63 @@ int show_nodes(const Invocation& invocation) {
     for (const std::string& name : names)
         nodes.add(name, {command_for(name, over, on_node), live, arguments.interval, arguments.timeout});
     if (live) {
-        top::show_live(nodes, arguments.interval);
+        top::show_live(nodes, arguments.interval, {});
         return 0;
     }
     nodes.ask_once(top::Signals());
     if (arguments.json)
         std::fputs(nodes.document().dump(2, ' ', true, Json::error_handler_t::replace).append("\n").c_str(), stdout);
     else
-        print_frame([&](const top::Look& shape) { return nodes.draw(shape); });
+        print_frame([&](const top::Look& shape) { return nodes.draw(shape, {}); });
     // A frame has them.
     const std::vector<std::string> failures = nodes.failures();
     if (arguments.json)
         for (const std::string& text : failures)
             warn("top: " + text);
     return failures.empty() ? 0 : kNoGpu;
+}
+
+// The words of `cuslice set` for this job or group, in the folder that this command has.
+Invocation setting(const Invocation& invocation, const top::Target& target, const std::string& limit) {
+    Invocation set = invocation;
+    set.arguments.command = Command::set;
+    std::erase_if(set.arguments.flags, [](const Flag& flag) { return flag.key != Key::dir; });
+    if (target.kind == "group")
+        set.arguments.flags.push_back({Key::group, target.name});
+    else
+        set.arguments.job = target.name;
+    set.arguments.flags.push_back({Key::limit, target.gpu + "=" + limit});
+    return set;
+}
+
+// The last line that `command` writes, in a child process: this one's terminal is drawn on.
+top::Span say_of_child(const std::function<int()>& command) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return {std::strerror(errno), Tone::warning};
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::dup2(ends[1], STDOUT_FILENO);
+        ::dup2(ends[1], STDERR_FILENO);
+        const int code = command();
+        std::fflush(stdout);
+        ::_exit(code);
+    }
+    ::close(ends[1]);
+    std::string text;
+    char buffer[512];
+    for (ssize_t count; (count = ::read(ends[0], buffer, sizeof buffer)) > 0 || (count < 0 && errno == EINTR);)
+        text.append(buffer, count > 0 ? static_cast<size_t>(count) : 0);
+    ::close(ends[0]);
+    int status = -1;
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (child < 0)
+        return {"no process could be started", Tone::warning};
+    while (!text.empty() && text.back() == '\n')
+        text.pop_back();
+    text.erase(0, text.rfind('\n') + 1);
+    return {text, status == 0 ? Tone::heading : Tone::warning};
 }
 
 }  // namespace
@@ -142,14 +189,17 @@ int show_top(const Invocation& invocation) {
     // Inside a launcher that has split GPUs, those that there are.
     const VirtualGpus virtual_gpus(settings, environment);
     const std::string folder = sharing_folder(settings, invocation.environment);
-    const auto ask = [&] { return Machine(virtual_gpus.physical(), settings, launch.installation).all(); };
+    const auto ask = [&] { return Machine(virtual_gpus.physical(), settings, launch.installation).all_with_sensors(); };
     const auto look = [&](const Gpus* gpus) {
         remove_dead_stats(folder);
         return top::take_snapshot(settings, folder, gpus);
     };
     if (arguments.stream || is_live(arguments)) {
         top::OneMachine machine(ask, look);
-        arguments.stream ? machine.stream(arguments.interval) : top::show_live(machine, arguments.interval);
+        const auto set = [&](const top::Target& target, const std::string& limit) {
+            return say_of_child([&] { return set_limit(setting(invocation, target, limit)); });
+        };
+        arguments.stream ? machine.stream(arguments.interval) : top::show_live(machine, arguments.interval, set);
         return 0;
     }
     const Gpus gpus = ask();

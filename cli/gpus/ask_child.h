@@ -17,6 +17,8 @@ inline constexpr const char kAskDriver[] = "the driver", kAskNvml[] = "NVML", kA
                             kAskLoader[] = "the loader", kAskFolder[] = "the sharing folder";
 /// Behind kAskDriver and its file: as programs see it, through libcuslice.so where that is preloaded.
 inline constexpr const char kAsPrograms[] = "as programs";
+/// Behind kAskNvml, its file and a number.
+inline constexpr const char kWithSensors[] = "with sensors";
 
 struct Answer {
     /// Why there is none; empty if there is one.

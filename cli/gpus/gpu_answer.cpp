@@ -28,6 +28,17 @@ Number number_of(std::string_view text) {
     return number;
 }
 
+template <typename Number>
+std::string text_of(const std::optional<Number>& number) {
+    return number ? std::to_string(*number) : std::string();
+}
+
+template <typename Number>
+void read_into(std::optional<Number>& number, std::string_view text) {
+    if (!text.empty())
+        number = number_of<Number>(text);
+}
+
 }  // namespace
 
 std::string write_answer(const Gpus& gpus) {
@@ -38,10 +49,10 @@ std::string write_answer(const Gpus& gpus) {
     // The name is the last field: it alone may hold anything.
     for (const Gpu& gpu : gpus.list) {
         text.append(kGpu).append("\t").append(std::to_string(gpu.ordinal)).append("\t").append(gpu.uuid);
-        text.append("\t").append(gpu.pci).append("\t").append(std::to_string(gpu.total)).append("\t");
-        if (gpu.free)
-            text.append(std::to_string(*gpu.free));
-        text.append("\t").append(gpu.name).append("\n");
+        text.append("\t").append(gpu.pci).append("\t").append(std::to_string(gpu.total));
+        text.append("\t").append(text_of(gpu.free)).append("\t").append(text_of(gpu.sensors.busy));
+        text.append("\t").append(text_of(gpu.sensors.temperature)).append("\t").append(text_of(gpu.sensors.power));
+        text.append("\t").append(text_of(gpu.sensors.most_power)).append("\t").append(gpu.name).append("\n");
     }
     return text.append(kEnd).append("\n");
 }
@@ -64,9 +75,11 @@ Gpus parse_answer(std::string_view text) {
         gpu.uuid = take(line, '\t');
         gpu.pci = take(line, '\t');
         gpu.total = number_of<uint64_t>(take(line, '\t'));
-        const std::string_view free = take(line, '\t');
-        if (!free.empty())
-            gpu.free = number_of<uint64_t>(free);
+        read_into(gpu.free, take(line, '\t'));
+        read_into(gpu.sensors.busy, take(line, '\t'));
+        read_into(gpu.sensors.temperature, take(line, '\t'));
+        read_into(gpu.sensors.power, take(line, '\t'));
+        read_into(gpu.sensors.most_power, take(line, '\t'));
         gpu.name = line;
         gpus.list.push_back(gpu);
     }

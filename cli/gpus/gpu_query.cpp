@@ -46,10 +46,12 @@ std::string nvml_file(const Settings& settings, const Installation& installation
 
 }  // namespace
 
-Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation,
-                size_t most) {
-    return query(installation, without_library(environment, settings),
-                 {kAskNvml, nvml_file(settings, installation), std::to_string(most)}, kNvmlPatience);
+Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation, size_t most,
+                bool with_sensors) {
+    std::vector<std::string> words = {kAskNvml, nvml_file(settings, installation), std::to_string(most)};
+    if (with_sensors)
+        words.emplace_back(kWithSensors);
+    return query(installation, without_library(environment, settings), words, kNvmlPatience);
 }
 
 Gpus query_visible(const Environment& environment, const Settings& settings, const Installation& installation) {

@@ -14,9 +14,10 @@
 namespace cuslice::cli {
 
 /// All that NVML has: the GPUs in PCI order, whose `ordinal` is their index, and in place of one that MIG divides its
-/// instances, with -1. If there are more than `most` they are only counted.
-Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation,
-                size_t most);
+/// instances, with -1. If there are more than `most` they are only counted. Sensors take NVML some milliseconds, and
+/// are read only where they are asked for.
+Gpus query_nvml(const Environment& environment, const Settings& settings, const Installation& installation, size_t most,
+                bool with_sensors = false);
 
 /// All GPUs that the driver has, in PCI order, whatever CUDA_VISIBLE_DEVICES says; without the library.
 Gpus query_driver(const Environment& environment, const Settings& settings, const Installation& installation);
@@ -32,7 +33,7 @@ Gpus query_as_program(Environment environment, const Installation& installation)
 Gpus read_gpus(const std::string& driver_file, bool as_programs);
 
 /// The child's side of query_nvml().
-Gpus read_nvml(const std::string& nvml_file, size_t most);
+Gpus read_nvml(const std::string& nvml_file, size_t most, bool with_sensors);
 
 /// How settings name this GPU, if `index` is its place in PCI order.
 GpuIdentity identity_of(const Gpu& gpu, int index);

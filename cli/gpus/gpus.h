@@ -10,6 +10,13 @@
 
 namespace cuslice::cli {
 
+/// A GPU's load and state as NVML tells them; nothing of what it doesn't.
+struct Sensors {
+    std::optional<unsigned> busy;               // percent of the last moments in which a kernel ran
+    std::optional<unsigned> temperature;        // °C
+    std::optional<uint64_t> power, most_power;  // milliwatts
+};
+
 struct Gpu {
     /// The position in the answer: the CUDA ordinal, or in the driver's own view the index in PCI order.
     int ordinal = 0;
@@ -23,6 +30,8 @@ struct Gpu {
     std::optional<uint64_t> free;
     /// The memory is the host's: NVML has no figure of it, so that the program can't be shown parts of it.
     bool host_memory = false;
+    /// Nothing unless they were asked for.
+    Sensors sensors = {};
 };
 
 struct Gpus {

@@ -33,8 +33,8 @@ Machine::Machine(const Environment& environment, const Settings& settings, const
     : environment_(environment), settings_(settings), installation_(installation) {}
 
 // If there are more than `most` they are only counted. Memory that is the host's has no figures in NVML.
-Gpus Machine::ask_all(size_t most) const {
-    Gpus gpus = query_nvml(environment_, settings_, installation_, most);
+Gpus Machine::ask_all(size_t most, bool with_sensors) const {
+    Gpus gpus = query_nvml(environment_, settings_, installation_, most, with_sensors);
     if (gpus.hung || (gpus.failure.empty() && gpus.count > most))
         return gpus;
     const bool whole = gpus.failure.empty() && !gpus.list.empty() &&
@@ -46,7 +46,7 @@ Gpus Machine::ask_all(size_t most) const {
         const Gpu* const listed = find_gpu(gpus.list, gpu.uuid);
         gpu.host_memory = listed && listed->total == 0;
         if (listed)
-            gpu.free = listed->free;
+            gpu.free = listed->free, gpu.sensors = listed->sensors;
     }
     return drivers;
 }
@@ -56,6 +56,8 @@ const Gpus& Machine::all() {
         all_ = ask_all(GpuPlaces::kMax);
     return *all_;
 }
+
+Gpus Machine::all_with_sensors() const { return ask_all(GpuPlaces::kMax, true); }
 
 const std::vector<Gpu>& Machine::allowed() {
     if (allowed_)

@@ -21,6 +21,8 @@ class Machine {
     /// All of them, in PCI order, which is how `ordinal` counts them. A MIG instance stands in its GPU's place, with
     /// -1.
     const Gpus& all();
+    /// The same with what their sensors say.
+    Gpus all_with_sensors() const;
     /// GPUs that CUDA_VISIBLE_DEVICES leaves, in its order; `ordinal` is the place in PCI order, -1 for a MIG
     /// instance. None where the driver sees none.
     const std::vector<Gpu>& allowed();
@@ -40,7 +42,7 @@ class Machine {
     void refresh(std::vector<Gpu>& gpus);
 
   private:
-    Gpus ask_all(size_t most) const;
+    Gpus ask_all(size_t most, bool with_sensors = false) const;
     const std::vector<Gpu>& ask_visible();
     std::optional<std::vector<Gpu>> read_variable();
 

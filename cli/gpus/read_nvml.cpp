@@ -11,6 +11,13 @@
 #include "config/visible.h"
 #include "virtual_gpu/nvml/nvml_query.h"
 
+// Only `cuslice top` asks for these.
+#define CUSLICE_NVML_SENSOR_FUNCTIONS(F) \
+    F(nvmlDeviceGetUtilizationRates)     \
+    F(nvmlDeviceGetTemperature)          \
+    F(nvmlDeviceGetPowerUsage)           \
+    F(nvmlDeviceGetEnforcedPowerLimit)
+
 namespace cuslice::cli {
 namespace {
 
@@ -20,7 +27,7 @@ class Nvml {
     explicit Nvml(void* library)
         :
 #define CUSLICE_MEMBER(name) name##_(look_up<decltype(::name)>(library, #name)),
-          CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
+          CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER) CUSLICE_NVML_SENSOR_FUNCTIONS(CUSLICE_MEMBER)
 #undef CUSLICE_MEMBER
               init_(look_up<decltype(::nvmlInit_v2)>(library, "nvmlInit_v2")),
           error_(look_up<decltype(::nvmlErrorString)>(library, "nvmlErrorString")) {
@@ -36,6 +43,7 @@ class Nvml {
         return name##_ == nullptr ? NVML_ERROR_FUNCTION_NOT_FOUND : name##_(arguments...); \
     }
     CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_METHOD)
+    CUSLICE_NVML_SENSOR_FUNCTIONS(CUSLICE_METHOD)
 #undef CUSLICE_METHOD
 
   private:
@@ -46,10 +54,27 @@ class Nvml {
 
 #define CUSLICE_MEMBER(name) decltype(::name)* name##_;
     CUSLICE_NVML_QUERY_FUNCTIONS(CUSLICE_MEMBER)
+    CUSLICE_NVML_SENSOR_FUNCTIONS(CUSLICE_MEMBER)
 #undef CUSLICE_MEMBER
     decltype(::nvmlInit_v2)* init_;
     decltype(::nvmlErrorString)* error_;
 };
+
+// A GPU may lack a sensor, and a MIG instance has none of its own.
+Sensors read_sensors(const Nvml& nvml, nvmlDevice_t device) {
+    Sensors sensors;
+    nvmlUtilization_t busy{};
+    unsigned value = 0;
+    if (nvml.nvmlDeviceGetUtilizationRates(device, &busy) == NVML_SUCCESS)
+        sensors.busy = busy.gpu;
+    if (nvml.nvmlDeviceGetTemperature(device, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS)
+        sensors.temperature = value;
+    if (nvml.nvmlDeviceGetPowerUsage(device, &value) == NVML_SUCCESS)
+        sensors.power = value;
+    if (nvml.nvmlDeviceGetEnforcedPowerLimit(device, &value) == NVML_SUCCESS)
+        sensors.most_power = value;
+    return sensors;
+}
 
 // False if this one can't be named. One without figures of its memory (it is the host's) has none here either.
 bool read_gpu(const Nvml& nvml, nvmlDevice_t device, Gpu& gpu) {
@@ -72,20 +97,23 @@ bool read_gpu(const Nvml& nvml, nvmlDevice_t device, Gpu& gpu) {
 }
 
 // The GPU with this index, or its instances.
-std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index) {
+std::vector<Gpu> read_all_of(const Nvml& nvml, unsigned index, bool with_sensors) {
     std::vector<Gpu> all;
     std::array<nvmlDevice_t, GpuPlaces::kMax> devices{};
     for (size_t i = 0, count = query_devices_of(nvml, index, devices); i < count; ++i) {
         Gpu gpu;
-        if (read_gpu(nvml, devices[i], gpu))
-            all.push_back(gpu);
+        if (!read_gpu(nvml, devices[i], gpu))
+            continue;
+        if (with_sensors)
+            gpu.sensors = read_sensors(nvml, devices[i]);
+        all.push_back(gpu);
     }
     return all;
 }
 
 }  // namespace
 
-Gpus read_nvml(const std::string& nvml_file, size_t most) {
+Gpus read_nvml(const std::string& nvml_file, size_t most, bool with_sensors) {
     Gpus gpus;
     void* const library = open_library(nvml_file);
     if (library == nullptr) {
@@ -106,7 +134,9 @@ Gpus read_nvml(const std::string& nvml_file, size_t most) {
     std::vector<std::vector<Gpu>> read(count);
     std::vector<std::thread> threads;
     for (unsigned index = 0; index < count; ++index) {
-        const auto read_one = [&nvml, index, &into = read[index]] { into = read_all_of(nvml, index); };
+        const auto read_one = [&nvml, index, with_sensors, &into = read[index]] {
+            into = read_all_of(nvml, index, with_sensors);
+        };
         try {
             threads.emplace_back(read_one);
         } catch (const std::system_error&) {  // no more threads are to be had

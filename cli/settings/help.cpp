@@ -147,9 +147,9 @@ constexpr std::string_view kTop = R"(Usage: cuslice top [--interval TIME] [--onc
 
 Shows, and keeps showing, the GPUs of this machine: what is in use and
 reserved on each, every job and group with its processes, who waits, and what
-the caches of your processes hold. Arrows, PgUp, PgDn, Home and End scroll;
-q or Ctrl-C ends it. Where the output is no terminal, it is one frame, as with
---once. 0/2 is partition 2 of GPU 0.
+the caches of your processes hold. By keys, which ? lists, it sorts, filters,
+folds and scrolls, and changes limits; q or Ctrl-C ends it. Where the output is
+no terminal, it is one frame, as with --once. 0/2 is partition 2 of GPU 0.
 
 With --nodes it asks several machines, each by a command such as ssh, which
 runs cuslice there. A node that doesn't answer is shown with the reason,

@@ -18,6 +18,7 @@ class Canvas {
     /// Escaped, and no wider than what is left of the line.
     virtual void text(const std::string& text, Tone tone) = 0;
     virtual void bar(const Bar& bar, size_t columns) = 0;
+    virtual void spark(const Spark& spark, size_t columns) = 0;
     virtual void end_line() = 0;
     /// Shows what was drawn. False if nobody can see it any more.
     virtual bool flush() = 0;
@@ -26,13 +27,16 @@ class Canvas {
 void draw(const Line& line, Canvas& canvas);
 void draw(const Lines& lines, Canvas& canvas);
 
-/// One on which bars are characters: blocks, or `#` and `-` without UTF-8.
+/// One on which bars and spark-lines are characters: blocks, or without UTF-8 `#`, `-` and `.`.
 class CharacterCanvas : public Canvas {
   public:
     explicit CharacterCanvas(bool utf8) : utf8_(utf8) {}
     void bar(const Bar& bar, size_t columns) override;
+    void spark(const Spark& spark, size_t columns) override;
 
   private:
+    void repeat(const char* character, size_t times, Tone tone);
+
     const bool utf8_;
 };
 

@@ -27,7 +27,7 @@ std::string shown(std::string_view text, const Look& look) {
 size_t columns_of(const Line& line) {
     size_t columns = 0;
     for (const Span& span : line)
-        columns += span.bar ? span.columns : columns_of(span.text);
+        columns += span.bar || span.spark ? span.columns : columns_of(span.text);
     return columns;
 }
 
@@ -39,11 +39,12 @@ Line clipped(const Line& line, const Look& look) {
     Line kept;
     size_t left = look.width;
     for (const Span& span : line) {
-        if (span.bar) {
-            const size_t columns = std::min(span.columns, left);
-            if (columns != 0)
-                append_bar(kept, *span.bar, columns);
-            left -= columns;
+        if (span.bar || span.spark) {
+            Span narrow = span;
+            narrow.columns = std::min(span.columns, left);
+            left -= narrow.columns;
+            if (narrow.columns != 0)
+                kept.push_back(std::move(narrow));
             continue;
         }
         const std::string text = clipped(span.text, left, look);
@@ -56,7 +57,47 @@ Line clipped(const Line& line, const Look& look) {
     return kept;
 }
 
-void append_bar(Line& line, const Bar& bar, size_t columns) { line.push_back({{}, Tone::plain, bar, columns}); }
+void append_bar(Line& line, const Bar& bar, size_t columns) { line.push_back({{}, Tone::plain, bar, {}, columns}); }
+void append_spark(Line& line, const Spark& spark, size_t columns) {
+    line.push_back({{}, Tone::plain, {}, spark, columns});
+}
+
+Line ends(Span left, const std::string& right, const Look& look) {
+    const size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
+    left.text = clipped(left.text, room, look);
+    const size_t width = columns_of(left.text);
+    if (right.empty() || room == look.width)
+        return {std::move(left)};
+    return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
+}
+
+Line title(const std::string& text, const std::string& clock, const Look& look) {
+    return ends({(look.width < 60 ? "" : "cuslice top: ") + text, Tone::heading}, clock, look);
+}
+
+void append_whole(const std::string& text, size_t indent, const Look& look, Lines& lines) {
+    const size_t width = std::max(look.width, indent + 1) - indent;
+    for (std::string_view rest = text; !rest.empty();) {
+        size_t end = 0, columns = 0;
+        while (end < rest.size()) {
+            const std::string_view one = first_of(rest.substr(end));
+            columns += columns_of(one);
+            if (columns > width && end != 0)
+                break;
+            end += one.size();
+        }
+        // Between two words, where there are some.
+        if (const size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
+            end = blank + 1;
+        lines.push_back({{std::string(indent, ' ') + std::string(rest.substr(0, end)), Tone::warning}});
+        rest.remove_prefix(end);
+    }
+}
+
+Bar bar_of(uint64_t used, uint64_t beyond, uint64_t most) {
+    const bool nearly = static_cast<double>(used) >= 0.9 * static_cast<double>(most);
+    return {used, beyond, most, nearly ? Tone::nearly_full : Tone::used};
+}
 
 std::string memory_text(uint64_t bytes) {
     std::string text = format_memory(bytes);

@@ -26,11 +26,18 @@ struct Bar {
     Tone tone = Tone::used;
 };
 
-/// A text, or a bar that is so many columns wide.
+/// Values from 0 to 1 as a line of small columns, the last value at the right end.
+struct Spark {
+    std::vector<double> values;
+    Tone tone = Tone::used;
+};
+
+/// A text, or a bar or a spark-line that is so many columns wide.
 struct Span {
     std::string text;
     Tone tone = Tone::plain;
     std::optional<Bar> bar = {};
+    std::optional<Spark> spark = {};
     size_t columns = 0;
 };
 using Line = std::vector<Span>;
@@ -52,8 +59,18 @@ std::string clipped(std::string_view text, size_t columns, const Look& look);
 /// A line that is cut off at the width of `look`.
 Line clipped(const Line& line, const Look& look);
 
-/// Adds a bar of exactly `columns` columns.
+/// Adds a bar, or a spark-line, of exactly `columns` columns.
 void append_bar(Line& line, const Bar& bar, size_t columns);
+void append_spark(Line& line, const Spark& spark, size_t columns);
+
+/// A line with text at both ends; the left one gives way.
+Line ends(Span left, const std::string& right, const Look& look);
+/// The first line of a frame.
+Line title(const std::string& text, const std::string& clock, const Look& look);
+/// Adds a text of its own words, which goes on in the next line where it is wider than the terminal.
+void append_whole(const std::string& text, size_t indent, const Look& look, Lines& lines);
+/// A bar of what is limited to `most`: yellow from 90 % on.
+Bar bar_of(uint64_t used, uint64_t beyond, uint64_t most);
 
 /// "4096MiB", "39.6GiB": format_memory() in fewer columns.
 std::string memory_text(uint64_t bytes);

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/top/choice.h"
 #include "cli/top/frame.h"
+#include "cli/top/target.h"
 
 namespace cuslice::cli::top {
 
@@ -24,25 +26,17 @@ class Source {
     virtual bool take() = 0;
     /// Milliseconds after which take() has something to do although nothing comes.
     virtual uint64_t patience() const { return 3'600'000; }
-    /// A frame with all that has come so far.
-    virtual Lines draw(const Look& look) const = 0;
+    /// A frame with what is chosen of all that has come so far.
+    virtual Lines draw(const Look& look, const Choice& choice) const = 0;
+    /// Jobs and groups whose limits can be changed here.
+    virtual std::vector<Target> targets(const Look&) const { return {}; }
     /// Ends all that was started. The destructor does too.
     virtual void stop() = 0;
 };
 
 /// Draws `source` each `interval` milliseconds until `q` is pressed, or the terminal is gone. Signals that end a
-/// process end this one as they always do, after the terminal was given back and `source` was stopped.
-void show_live(Source& source, uint64_t interval);
-
-/// Decodes keys, as a terminal sends them. An escape sequence may come in pieces.
-class Keys {
-  public:
-    enum class Wish : uint8_t { none, quit, up, down, page_up, page_down, top, bottom };
-    /// Returns the wish that `byte` completes, or none.
-    Wish read(char byte);
-
-  private:
-    std::string sequence_;
-};
+/// process end this one as they always do, after the terminal was given back and `source` was stopped. `set_limit`
+/// serves the key that changes a limit.
+void show_live(Source& source, uint64_t interval, SetLimit set_limit);
 
 }  // namespace cuslice::cli::top

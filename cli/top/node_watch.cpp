@@ -167,6 +167,7 @@ bool NodeWatch::accept(std::string_view text) {
     std::optional<Snapshot> snapshot = parse_snapshot(document);
     if (!snapshot)
         return false;
+    history_.note(*snapshot);
     latest_ = std::move(snapshot);
     document_ = std::move(document);
     failure_.clear();

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/top/history.h"
 #include "cli/top/snapshot.h"
 
 namespace cuslice::cli::top {
@@ -86,6 +87,7 @@ class NodeWatch {
     uint64_t asked_ = 0, answered_ = 0, closed_ = 0, again_ = 0;
     uint64_t pause_ = 0;  // milliseconds
     std::optional<Snapshot> latest_;
+    History history_;
     Json document_;
     std::string failure_;
 };

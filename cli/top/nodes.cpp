@@ -35,11 +35,11 @@ uint64_t Nodes::patience() const {
     return least;
 }
 
-Lines Nodes::draw(const Look& look) const {
+Lines Nodes::draw(const Look& look, const Choice& choice) const {
     std::vector<NodeView> views;
     for (const NodeWatch& node : nodes_)
         views.push_back({node.name(), node.latest(), node.failure(), node.overdue() / 1000});
-    return draw_nodes(views, clock_, look);
+    return draw_nodes(views, clock_, look, choice);
 }
 
 void Nodes::stop() {

@@ -21,7 +21,7 @@ class Nodes final : public Source {
     void add_descriptors(std::vector<pollfd>& descriptors) const override;
     bool take() override;
     uint64_t patience() const override;
-    Lines draw(const Look& look) const override;
+    Lines draw(const Look& look, const Choice& choice) const override;
     /// Tells all commands to end, and kills what has not ended after two seconds.
     void stop() override;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/top/gpu_watch.h"
+#include "cli/top/history.h"
 #include "cli/top/live.h"
 #include "cli/top/snapshot.h"
 #include "cli/top/view.h"
@@ -23,7 +24,8 @@ class OneMachine : public Source {
     void look() override;
     void add_descriptors(std::vector<pollfd>& descriptors) const override;
     bool take() override;
-    Lines draw(const Look& look) const override { return top::draw(snapshot_, look); }
+    Lines draw(const Look& look, const Choice& choice) const override { return top::draw(snapshot_, look, choice); }
+    std::vector<Target> targets(const Look& look) const override { return top::targets(snapshot_, look); }
     void stop() override { gpus_.stop(); }
 
     /// Prints a document of JSON on a line of its own each `interval` milliseconds, the first once the GPUs have
@@ -34,6 +36,7 @@ class OneMachine : public Source {
     GpuWatch gpus_;
     const std::function<Snapshot(const Gpus*)> look_;
     Snapshot snapshot_;
+    History history_;
 };
 
 }  // namespace cuslice::cli::top

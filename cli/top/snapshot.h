@@ -16,12 +16,19 @@
 
 namespace cuslice::cli::top {
 
+/// The last moments of a GPU, the oldest first, from 0 to 1.
+struct Moments {
+    std::vector<double> used, busy;  // memory in use, and the load
+};
+
 /// One GPU of the machine.
 struct GpuLoad {
     Gpu gpu;
     /// Bytes that the settings in effect give a program here, and where that comes from; nothing without a limit.
     std::optional<uint64_t> limit;
     std::string origin;
+    /// Empty but in a live view.
+    Moments moments = {};
 };
 
 /// The GPU or partition that a ledger's UUID belongs to.

@@ -21,7 +21,7 @@ std::vector<std::string> command_line_in(const Json& row) {
 
 // A row's GPU, and what its `index` and `partition` say of that.
 std::string place_in(const Json& row, Snapshot& snapshot) {
-    const std::string uuid = read_text(row.at("gpu"));
+    std::string uuid = read_text(row.at("gpu"));
     if (row.at("index").is_null())
         return uuid;
     Place place{read_small_number<int>(row.at("index")), {}};
@@ -37,6 +37,28 @@ unsigned user_in(const Json& row, Snapshot& snapshot) {
     return user;
 }
 
+// Earlier ones have none.
+template <typename Number>
+void read_if_there(const Json& row, const char* key, std::optional<Number>& number) {
+    const auto value = row.find(key);
+    if (value != row.end() && !value->is_null())
+        number = read_small_number<Number>(*value);
+}
+
+Sensors sensors_in(const Json& row) {
+    Sensors sensors;
+    read_if_there(row, "busy_percent", sensors.busy);
+    read_if_there(row, "temperature", sensors.temperature);
+    read_if_there(row, "power", sensors.power);
+    read_if_there(row, "power_limit", sensors.most_power);
+    return sensors;
+}
+
+template <typename Number>
+Json number_or_null(const std::optional<Number>& number) {
+    return number ? Json(*number) : Json();
+}
+
 void add_gpu(const Json& row, Snapshot& snapshot) {
     GpuLoad load;
     load.gpu.ordinal = row.at("index").is_null() ? -1 : read_small_number<int>(row.at("index"));
@@ -46,6 +68,7 @@ void add_gpu(const Json& row, Snapshot& snapshot) {
     load.gpu.total = read_number(row.at("total"));
     if (const auto used = read_number_or_null(row.at("used")))
         load.gpu.free = load.gpu.total - std::min(load.gpu.total, *used);
+    load.gpu.sensors = sensors_in(row);
     load.limit = read_number_or_null(row.at("limit"));
     if (load.limit)
         load.origin = read_text(row.at("origin"));
@@ -109,6 +132,10 @@ Json json_of(const Snapshot& snapshot) {
                         {"pci", gpu.pci},
                         {"total", gpu.total},
                         {"used", gpu.free ? Json(gpu.total - std::min(gpu.total, *gpu.free)) : Json()},
+                        {"busy_percent", number_or_null(gpu.sensors.busy)},
+                        {"temperature", number_or_null(gpu.sensors.temperature)},
+                        {"power", number_or_null(gpu.sensors.power)},
+                        {"power_limit", number_or_null(gpu.sensors.most_power)},
                         {"reserved_beyond_use", snapshot.reserved_beyond_use(gpu.uuid)},
                         {"limit", load.limit ? Json(*load.limit) : Json()},
                         {"origin", load.limit ? Json(load.origin) : Json()}});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/top/view.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "cli/text/command_line.h"
 #include "cli/text/table.h"
 #include "cli/top/grid.h"
+#include "cli/top/view_gpus.h"
 #include "config/uuid/fake.h"
 #include "policy/ledger/refusal.h"
 
@@ -36,22 +39,6 @@ std::string command_shown(const std::vector<std::string>& words, std::string_vie
     return clipped(shown(command_text(words, name, CommandDetail::line), look), look.width, look);
 }
 
-// A bar for something that is limited.
-Bar bar_of(uint64_t used, uint64_t beyond, uint64_t most) {
-    const bool nearly = static_cast<double>(used) >= 0.9 * static_cast<double>(most);
-    return {used, beyond, most, nearly ? Tone::nearly_full : Tone::used};
-}
-
-// A line with text at both ends; the left one gives way.
-Line ends(Span left, const std::string& right, const Look& look) {
-    const size_t room = columns_of(right) + 2 < look.width ? look.width - columns_of(right) - 2 : look.width;
-    left.text = clipped(left.text, room, look);
-    const size_t width = columns_of(left.text);
-    if (right.empty() || room == look.width)
-        return {std::move(left)};
-    return {std::move(left), {std::string(look.width - width - columns_of(right), ' ')}, {right, Tone::faint}};
-}
-
 // Counts of what there is on one machine, or on several.
 struct Counts {
     size_t gpus = 0, jobs = 0, groups = 0, rules = 0, waiting = 0;
@@ -75,71 +62,6 @@ struct Counts {
     }
 };
 
-Line title(const std::string& text, const std::string& clock, const Look& look) {
-    return ends({(look.width < 60 ? "" : "cuslice top: ") + text, Tone::heading}, clock, look);
-}
-
-// Two lines, and a third where the settings limit a program on this GPU.
-void add_gpu(const Snapshot& snapshot, const GpuLoad& load, const Look& look, Lines& lines) {
-    const Gpu& gpu = load.gpu;
-    const std::string index = gpu.ordinal < 0 ? "?" : std::to_string(gpu.ordinal);
-    lines.push_back(
-        ends({"GPU " + index + "  " + shown(gpu.name, look) + (is_fake_uuid(gpu.uuid) ? " (fake)" : ""), Tone::heading},
-             look.width < 60 ? "" : shown(gpu.uuid.substr(0, 12), look), look));
-
-    const uint64_t used = gpu.total - std::min(gpu.total, gpu.free.value_or(gpu.total));
-    const uint64_t beyond = snapshot.reserved_beyond_use(gpu.uuid);
-    std::string said;
-    if (!gpu.free)
-        said = format_memory(gpu.total) + ", use unknown";
-    else if (look.width < 70)
-        said = memory_text(used) + "/" + memory_text(gpu.total);
-    else
-        said = format_memory(used) + " of " + format_memory(gpu.total) + " in use" +
-               (beyond != 0 ? ", " + format_memory(beyond) + " more reserved" : "");
-    const size_t taken = columns_of(said) + 4;
-    Line bar = {{"  "}};
-    // As wide for every GPU as the longest text leaves.
-    const size_t room = look.width < 70 ? look.width - std::min(look.width, taken) : look.width - 58;
-    append_bar(bar, bar_of(used, beyond, gpu.total), std::clamp<size_t>(room, 4, 60));
-    bar.push_back({"  " + said});
-    lines.push_back(clipped(bar, look));
-    if (load.limit)
-        lines.push_back(clipped(
-            Line{{"  limit of a program here: " + format_memory(*load.limit) + ", from " + shown(load.origin, look),
-                  Tone::faint}},
-            look));
-}
-
-// A text that is wider than the terminal goes on in the next line: nothing else says what is wrong there.
-void add_whole(const std::string& text, size_t indent, const Look& look, Lines& lines) {
-    const size_t width = std::max(look.width, indent + 1) - indent;
-    for (std::string_view rest = text; !rest.empty();) {
-        size_t end = 0, columns = 0;
-        while (end < rest.size()) {
-            const std::string_view one = first_of(rest.substr(end));
-            columns += columns_of(one);
-            if (columns > width && end != 0)
-                break;
-            end += one.size();
-        }
-        // Between two words, where there are some.
-        if (const size_t blank = rest.substr(0, end).rfind(' '); end < rest.size() && blank != rest.npos)
-            end = blank + 1;
-        lines.push_back({{std::string(indent, ' ') + std::string(rest.substr(0, end)), Tone::warning}});
-        rest.remove_prefix(end);
-    }
-}
-
-void add_gpus(const Snapshot& snapshot, const Look& look, Lines& lines) {
-    if (!snapshot.gpus_known)
-        lines.push_back({{"Asking which GPUs there are ...", Tone::faint}});
-    if (!snapshot.gpus_failure.empty())
-        add_whole("No GPU can be listed: " + shown(snapshot.gpus_failure, look), 0, look, lines);
-    for (const GpuLoad& load : snapshot.gpus)
-        add_gpu(snapshot, load, look, lines);
-}
-
 constexpr TopColumn::Of kOfAccount = TopColumn::Of::account, kOfProcess = TopColumn::Of::process;
 
 void add_columns(TopColumn::Of of, std::vector<Column>& columns) {
@@ -156,7 +78,7 @@ void add_cells(TopColumn::Of of, const Holder* holder, const Look& look, std::ve
 // Holders in one account, which stand next to one another.
 using Members = std::vector<const Holder*>;
 
-void add_account(const Snapshot& snapshot, const Members& members, const Look& look, Grid& grid) {
+void add_account(const Snapshot& snapshot, const Members& members, bool unfolded, const Look& look, Grid& grid) {
     const Holder& first = *members.front();
     const bool alone = members.size() == 1, group = first.kind != "job";
     const std::string name = shown(first.name, look);
@@ -176,7 +98,7 @@ void add_account(const Snapshot& snapshot, const Members& members, const Look& l
     add_cells(kOfProcess, alone ? &first : nullptr, look, row);
     row.push_back({group ? first.kind : name, Tone::faint});
     grid.add(std::move(row));
-    if (alone)
+    if (alone || !unfolded)
         return;
     for (const Holder* member : members) {
         row = {{},
@@ -201,7 +123,7 @@ void add_section(const char* heading, const Grid& grid, const Look& look, Lines&
         lines.push_back(std::move(line));
 }
 
-void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
+void add_jobs(const Snapshot& snapshot, const Look& look, const Choice& choice, Lines& lines) {
     const auto& holding = snapshot.holders.holding;
     std::vector<Column> columns = {{"GPU", 0, false, 8},
                                    {"USER", 1, false, 4},
@@ -217,11 +139,12 @@ void add_jobs(const Snapshot& snapshot, const Look& look, Lines& lines) {
         Members members;
         for (; i < holding.size() && (members.empty() || account_of(holding[i]) == account_of(*members.front())); ++i)
             members.push_back(&holding[i]);
-        add_account(snapshot, members, look, grid);
+        add_account(snapshot, members, choice.unfolded, look, grid);
     }
     if (grid.empty()) {
-        const char* const text = snapshot.holders.failures.empty() ? "No job or group holds or reserves anything here."
-                                                                   : "Who holds what here could not be seen.";
+        const char* const text = !snapshot.holders.failures.empty() ? "Who holds what here could not be seen."
+                                 : !choice.filter.empty()           ? "No job or group has this text in it."
+                                                          : "No job or group holds or reserves anything here.";
         lines.emplace_back();
         lines.push_back(clipped(Line{{text, Tone::faint}}, look));
     }
@@ -273,13 +196,14 @@ void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_section("CACHES", grid, look, lines);
 }
 
-void add_machine(const Snapshot& snapshot, const Look& look, Lines& lines) {
-    add_gpus(snapshot, look, lines);
-    add_jobs(snapshot, look, lines);
+void add_machine(const Snapshot& whole, const Look& look, const Choice& choice, Lines& lines) {
+    const Snapshot snapshot = chosen(whole, choice);
+    append_gpus(snapshot, look, lines);
+    add_jobs(snapshot, look, choice, lines);
     add_waiting(snapshot, look, lines);
     add_caches(snapshot, look, lines);
     for (const std::string& failure : snapshot.holders.failures)
-        add_whole(shown(failure, look), 0, look, lines);
+        append_whole(shown(failure, look), 0, look, lines);
 }
 
 // "-- n1 ------ 2 GPUs, 1 job", as wide as the terminal.
@@ -294,15 +218,32 @@ Line heading_of(const std::string& name, const std::string& right, const Look& l
 
 }  // namespace
 
-Lines draw(const Snapshot& snapshot, const Look& look) {
+Lines draw(const Snapshot& snapshot, const Look& look, const Choice& choice) {
     Counts counts;
     counts.add(snapshot);
     Lines lines = {title(counts.text(snapshot.gpus_known), snapshot.clock, look)};
-    add_machine(snapshot, look, lines);
+    add_machine(snapshot, look, choice, lines);
     return lines;
 }
 
-Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look) {
+std::vector<Target> targets(const Snapshot& snapshot, const Look& look) {
+    std::vector<Target> all;
+    std::set<AccountName> known;
+    for (const Holder& one : snapshot.holders.holding) {
+        const bool settable = one.user == ::geteuid() && (one.kind == "job" || one.kind == "group");
+        if (!settable || !known.insert(account_of(one)).second)
+            continue;
+        // Beside it there is to be room for what is typed.
+        const size_t room = look.width / 3;
+        const std::string command = clipped(command_shown(one.command_line, one.command, look), room, look);
+        const std::string what =
+            one.kind == "job" ? "job " + command : "group " + clipped(shown(one.name, look), room, look);
+        all.push_back({one.kind, one.name, one.gpu, what + " on GPU " + label_of(snapshot, one.gpu, look), one.limit});
+    }
+    return all;
+}
+
+Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, const Look& look, const Choice& choice) {
     Counts all;
     size_t failed = 0;
     Lines lines(1);
@@ -315,14 +256,14 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
         lines.emplace_back();
         lines.push_back(heading_of(node.name, node.snapshot != nullptr ? counts.text(true) : "", look));
         if (node.overdue != 0)
-            add_whole("No answer for " + age_text(node.overdue) + ". The last was:", 2, look, lines);
+            append_whole("No answer for " + age_text(node.overdue) + ". The last was:", 2, look, lines);
         if (node.snapshot != nullptr) {
-            add_machine(*node.snapshot, look, lines);
+            add_machine(*node.snapshot, look, choice, lines);
         } else if (node.failure.empty()) {
             lines.push_back({{"Asking ...", Tone::faint}});
         } else {
             ++failed;
-            add_whole("No answer: " + shown(node.failure, look), 2, look, lines);
+            append_whole("No answer: " + shown(node.failure, look), 2, look, lines);
         }
     }
     std::string text = counted(nodes.size(), "node", "nodes");
@@ -332,7 +273,7 @@ Lines draw_nodes(const std::vector<NodeView>& nodes, const std::string& clock, c
     return lines;
 }
 
-Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Look& look) {
+Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Span& last, const Look& look) {
     const size_t body = lines.size() - 1, room = rows > 2 ? rows - 2 : 1;
     offset = std::min(offset, body > room ? body - room : 0);
     const size_t end = std::min(offset + room, body), more = body - end;
@@ -340,13 +281,10 @@ Lines scrolled(const Lines& lines, size_t rows, size_t& offset, const Look& look
     for (size_t i = offset; i < end; ++i)
         part.push_back(lines[i + 1]);
     part.resize(room + 1);
-    std::string keys = "q quits";
-    if (body > room)
-        keys += look.utf8 ? "  ↑ ↓ PgUp PgDn" : "  arrows, PgUp, PgDn";
     std::string left_out = offset != 0 ? std::to_string(offset) + " above" : "";
     if (more != 0)
         left_out += (offset != 0 ? ", " : "") + std::string(look.utf8 ? "… " : "") + std::to_string(more) + " more";
-    part.push_back(ends({keys, Tone::faint}, left_out, look));
+    part.push_back(ends(last, left_out, look));
     return part;
 }
 

@@ -84,7 +84,7 @@ TEST_CASE("top follows the size of its terminal") {
     CHECK(terminal.shows(" more"));
     terminal.type("\x1b[B");
     CHECK(terminal.shows("1 above"));
-    terminal.type("\x1b[6~");
+    terminal.type("\x1b[6~\x1b[6~");
     CHECK(terminal.shows("\x1b[4;1H\x1b[90mNo job or group"));
     terminal.type("q");
     CHECK(terminal.status() == 0);
@@ -187,6 +187,69 @@ TEST_CASE("top shows a job that begins, and a name in it does nothing to the ter
     CHECK_FALSE(contains(terminal.printed(), "\x07"));
     terminal.type("q");
     CHECK(terminal.status() == 0);
+}
+
+TEST_CASE("top: keys open the help, sort, filter and fold, and Escape takes the filter back") {
+    const Folder folder;
+    const Job job(folder.path(), "a.out");
+    Terminal terminal = view(folder, 24, 100);
+    CHECK(terminal.shows("q quits  ? help"));
+    terminal.type("?");
+    CHECK(terminal.shows("cuslice top: keys"));
+    CHECK(terminal.shows("any key goes back"));
+    terminal.type("x");
+    CHECK(terminal.shows("JOBS AND GROUPS"));
+    terminal.type("s");
+    CHECK(terminal.shows("by used"));
+    terminal.type("/no such");
+    CHECK(terminal.shows("No job or group has this text in it."));
+    CHECK(terminal.shows("only what has: no such"));
+    terminal.type("\x7f\n");
+    CHECK(terminal.shows("only \"no suc\""));
+    terminal.type("\x1b");
+    CHECK(terminal.shows("JOBS AND GROUPS"));
+    // A key of the list is a letter while a text is typed, and an arrow is none.
+    terminal.type("/q\x1b[Aq");
+    CHECK(terminal.shows("only what has: qq"));
+    terminal.type("\x1b");
+    CHECK(terminal.shows("q quits"));
+    terminal.type("q");
+    CHECK(terminal.status() == 0);
+    check_restored(terminal);
+}
+
+TEST_CASE("top: l gives a job of one's own another limit, and says what became of it") {
+    const Folder folder;
+    Terminal none = view(folder, 24, 120);
+    CHECK(none.shows("q quits"));
+    none.type("l");
+    CHECK(none.shows("There is no job or group of yours here"));
+    none.type("q");
+    CHECK(none.status() == 0);
+
+    const Job job(folder.path(), "a.out");
+    Terminal terminal = view(folder, 24, 120);
+    CHECK(terminal.shows("2 GPUs, 1 job"));
+    CHECK(terminal.shows("q quits"));
+    terminal.type("l");
+    CHECK(terminal.shows("limit of job "));
+    CHECK(terminal.shows(" on GPU 0: "));
+    terminal.type("2GiB\n");
+    CHECK(terminal.shows(std::string(kUuid) + ": job 1-made-up: 2048.0 MiB"));
+    CHECK(job.membership.limit() == 2 * kGiB);
+    terminal.type("l");
+    CHECK(terminal.shows("limit of job "));
+    terminal.type("much\n");
+    CHECK(terminal.shows("=much: not a size"));
+    CHECK(job.membership.limit() == 2 * kGiB);
+    terminal.type("l");
+    CHECK(terminal.shows("limit of job "));
+    terminal.type("3GiB\x1b");
+    CHECK(terminal.shows("q quits"));
+    CHECK(job.membership.limit() == 2 * kGiB);
+    terminal.type("q");
+    CHECK(terminal.status() == 0);
+    check_restored(terminal);
 }
 
 TEST_CASE("top has colours where the terminal has them and they are wanted, and blocks where it has UTF-8") {

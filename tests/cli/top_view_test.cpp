@@ -1,88 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames that `cuslice top` draws of a machine, from made-up data: no terminal, no GPU.
+#include <unistd.h>
 #include <algorithm>
-#include <sstream>
 
-#include "cli/top/canvas.h"
-#include "cli/top/live.h"
-#include "cli/top/view.h"
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/top/help.h"
 #include "config/split/identity.h"
-#include "policy/base/kernel_clock.h"
-#include "policy/ledger/accounts.h"
-#include "tests/catch.h"
+#include "tests/cli/made_up_machine.h"
 
 namespace cuslice::tests {
 namespace {
-
-using namespace cli::top;
-
-constexpr uint64_t kMiB = 1 << 20;
-constexpr unsigned kNobody = 4'000'000'001;  // a user without a name
-
-std::string uuid(unsigned number) { return "GPU-00000000-0000-0000-0000-00000000000" + std::to_string(number); }
-
-cli::Gpu gpu(int index, uint64_t total, std::optional<uint64_t> free, std::string name = "NVIDIA H200") {
-    cli::Gpu one;
-    one.ordinal = index;
-    one.name = std::move(name);
-    one.uuid = uuid(static_cast<unsigned>(index));
-    one.pci = "00000000:0" + std::to_string(index) + ":00.0";
-    one.total = total * kMiB;
-    if (free)
-        one.free = *free * kMiB;
-    return one;
-}
-
-cli::Holder job(int pid, std::string command, uint64_t used, uint64_t limit) {
-    cli::Holder holder;
-    holder.gpu = uuid(0);
-    holder.user = kNobody;
-    holder.kind = "job";
-    holder.name = std::to_string(pid) + "-00c0ffee";
-    holder.pid = pid;
-    holder.command = std::move(command);
-    holder.used = holder.together = used * kMiB;
-    holder.peak = (used + 1) * kMiB;
-    holder.reserved = holder.limit = limit * kMiB;
-    holder.since = now_realtime();
-    return holder;
-}
-
-Snapshot machine_of_one() {
-    Snapshot snapshot;
-    snapshot.clock = "12:34:56";
-    snapshot.gpus = {{gpu(0, 16000, 9000), 8000 * kMiB, "/etc/cuslice/cuslice.toml"}};
-    snapshot.places[uuid(0)] = {0, {}};
-    return snapshot;
-}
-
-Snapshot busy_machine() {
-    Snapshot snapshot = machine_of_one();
-    snapshot.gpus.push_back({gpu(1, 16000, {}), {}, {}});
-    snapshot.places[uuid(1)] = {1, {}};
-    snapshot.places["GPU-part"] = {1, 2};
-    auto& holding = snapshot.holders.holding;
-    holding = {job(811, "python", 3000, 4000), job(900, "serve", 1000, 8000), job(901, "worker", 500, 8000),
-               job(77, "a.out", 100, 4000)};
-    // Two processes in a group, which reserves nothing and has no limit.
-    for (const int i : {1, 2}) {
-        holding[i].kind = "group", holding[i].name = "lab", holding[i].together = 1500 * kMiB;
-        holding[i].peak = 1600 * kMiB;
-        holding[i].reserved = 0, holding[i].limit = ledger::kNoLimitBytes, holding[i].inner = true;
-    }
-    holding[3].gpu = "GPU-part";
-    cli::WaitingProcess waiting{uuid(0), {}, 1, 2};
-    waiting.waiter.user = kNobody, waiting.waiter.pid = 5150, waiting.waiter.bytes = 12000 * kMiB;
-    waiting.waiter.since = now_realtime();
-    std::string("late.py").copy(waiting.waiter.command, 7);
-    snapshot.holders.waiting = {waiting};
-    Cache cache{811, "python", {}};
-    cache.stats.uuid = uuid(0), cache.stats.mode = 1;
-    cache.stats.statistics.allocated.current = 1000 * kMiB;
-    cache.stats.statistics.reserved.current = 2000 * kMiB, cache.stats.statistics.reserved.peak = 2500 * kMiB;
-    snapshot.caches = {cache};
-    return snapshot;
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
     std::vector<std::string> lines;
@@ -91,23 +21,6 @@ std::vector<std::string> lines_of(const std::string& text) {
         lines.push_back(line);
     return lines;
 }
-
-std::string plain_text(const Lines& lines, bool utf8 = true) {
-    TextCanvas canvas(utf8, false);
-    draw(lines, canvas);
-    return canvas.drawn();
-}
-
-std::string drawn(const Snapshot& snapshot, const Look& look) {
-    const Lines lines = draw(snapshot, look);
-    for (const Line& line : lines) {
-        CAPTURE(plain_text(Lines{line}));
-        CHECK(columns_of(line) <= look.width);
-    }
-    return plain_text(lines, look.utf8);
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 }  // namespace
 
@@ -125,18 +38,19 @@ TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, t
     CHECK(drawn(busy_machine(), {100, true}) ==
           "cuslice top: 2 GPUs, 2 jobs, 1 group, 1 waiting                                             12:34:56\n"
           "GPU 0  NVIDIA H200                                                                      GPU-00000000\n"
-          "  ██████████████████▍░░                       7000 MiB of 15.6 GiB in use, 1000 MiB more reserved\n"
+          "  ██████████████████▍▒▒░░░░░░░░░░░░░░░░░░░░░  7000 MiB of 15.6 GiB in use, 1000 MiB more reserved\n"
           "  limit of a program here: 8000 MiB, from /etc/cuslice/cuslice.toml\n"
           "GPU 1  NVIDIA H200                                                                      GPU-00000000\n"
           "                                              15.6 GiB, use unknown\n"
+          "  ██ in use  ▒▒ reserved  ░░ free\n"
           "\n"
           "JOBS AND GROUPS\n"
           "GPU  USER        PID  COMMAND                    USED     PEAK  RESERVED    LIMIT               IDLE\n"
-          "0    4000000001  811  python                  3000MiB  3001MiB   4000MiB  4000MiB  ████████▎░░   0 s\n"
+          "0    4000000001  811  python                  3000MiB  3001MiB   4000MiB  4000MiB  ████████▎▒▒   0 s\n"
           "0    4000000001    -  group lab: 2 processes  1500MiB  1600MiB      0MiB        -\n"
           "                 900    serve                 1000MiB                                            0 s\n"
           "                 901    worker                 500MiB                                            0 s\n"
-          "1/2  4000000001   77  a.out                    100MiB   101MiB   4000MiB  4000MiB  ▎░░░░░░░░░░   0 s\n"
+          "1/2  4000000001   77  a.out                    100MiB   101MiB   4000MiB  4000MiB  ▎▒▒▒▒▒▒▒▒▒▒   0 s\n"
           "\n"
           "WAITING\n"
           "GPU  QUEUE  USER         PID  COMMAND    WANTS  SINCE  OVERTAKEN\n"
@@ -144,7 +58,7 @@ TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, t
           "\n"
           "CACHES\n"
           "GPU  PID  COMMAND     LIVE     HELD     PEAK  MODE\n"
-          "0    811  python   1000MiB  2000MiB  2500MiB  growth  ████████████░░░░░░░░░░░░\n");
+          "0    811  python   1000MiB  2000MiB  2500MiB  growth  ████████████▒▒▒▒▒▒▒▒▒▒▒▒░░░░░░\n");
 }
 
 TEST_CASE(
@@ -275,31 +189,31 @@ TEST_CASE("top: what doesn't fit into the terminal can be scrolled to, and its l
         snapshot.holders.holding.push_back(job(1000 + i, "python", 1, 2));
     const Look look{80, true};
     const Lines lines = draw(snapshot, look);
-    REQUIRE(lines.size() == 107);  // a title, 3 of the GPU, a blank, 2 headings
+    REQUIRE(lines.size() == 108);  // a title, 3 of the GPU, the bars' pieces, a blank, 2 headings
     size_t offset = 0;
-    auto frame = lines_of(plain_text(scrolled(lines, 24, offset, look)));
+    auto frame = lines_of(plain_text(scrolled(lines, 24, offset, keys_row({}, look), look)));
     REQUIRE(frame.size() == 24);
     CHECK(frame[0].starts_with("cuslice top: 1 GPU, 100 jobs"));
-    CHECK(frame[23].starts_with("q quits  ↑ ↓ PgUp PgDn"));
-    CHECK(frame[23].ends_with("… 84 more"));
+    CHECK(frame[23].starts_with("q quits  ? help"));
+    CHECK(frame[23].ends_with("… 85 more"));
     offset = 10;
-    frame = lines_of(plain_text(scrolled(lines, 24, offset, look)));
+    frame = lines_of(plain_text(scrolled(lines, 24, offset, keys_row({}, look), look)));
     CHECK(frame[0].starts_with("cuslice top: 1 GPU"));
-    CHECK(contains(frame[1], " 1004 "));
-    CHECK(frame[23].ends_with("10 above, … 74 more"));
+    CHECK(contains(frame[1], " 1003 "));
+    CHECK(frame[23].ends_with("10 above, … 75 more"));
     offset = 5000;
-    frame = lines_of(plain_text(scrolled(lines, 24, offset, look)));
-    CHECK(offset == 84);
+    frame = lines_of(plain_text(scrolled(lines, 24, offset, keys_row({}, look), look)));
+    CHECK(offset == 85);
     CHECK(contains(frame[22], " 1099 "));
-    CHECK(frame[23].ends_with("84 above"));
+    CHECK(frame[23].ends_with("85 above"));
     // A terminal of one row has no room for anything; nothing breaks.
     for (const size_t rows : {0, 1, 2, 3})
-        CHECK(scrolled(lines, rows, offset, look).size() == 3);
+        CHECK(scrolled(lines, rows, offset, {}, look).size() == 3);
     offset = 3;
     const Lines few = draw(machine_of_one(), look);
-    frame = lines_of(plain_text(scrolled(few, 24, offset, look)));
+    frame = lines_of(plain_text(scrolled(few, 24, offset, keys_row({}, look), look)));
     CHECK(offset == 0);
-    CHECK(frame[23] == "q quits");
+    CHECK(frame[23] == "q quits  ? help");
 }
 
 TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, their tones, and bars") {
@@ -313,14 +227,20 @@ TEST_CASE("top: a frame can be drawn on any canvas, which is told of texts, thei
             calls.push_back("bar " + std::to_string(bar.used / kMiB) + "+" + std::to_string(bar.reserved / kMiB) +
                             " of " + std::to_string(bar.most / kMiB) + " in " + std::to_string(columns));
         }
+        void spark(const Spark& spark, size_t columns) override {
+            calls.push_back("spark of " + std::to_string(spark.values.size()) + " in " + std::to_string(columns));
+        }
         void end_line() override { calls.emplace_back("end"); }
         bool flush() override { return true; }
 
         std::vector<std::string> calls;
     } recording;
     const Look look{100, true};
-    const Lines lines = draw(busy_machine(), look);
+    Snapshot snapshot = busy_machine();
+    snapshot.gpus[0].moments.used = {0, 0.5, 1};
+    const Lines lines = draw(snapshot, look);
     draw(lines, recording);
+    CHECK(std::ranges::count(recording.calls, "spark of 3 in 42") == 1);
     CHECK(std::ranges::count(recording.calls, "end") == static_cast<ptrdiff_t>(lines.size()));
     CHECK(std::ranges::count(recording.calls, "bar 7000+1000 of 16000 in 42") == 1);
     CHECK(std::ranges::count(recording.calls, "bar 1000+1000 of 2500 in 30") == 1);
@@ -338,37 +258,106 @@ TEST_CASE("top: a bar draws something where there is something, and is full only
         CHECK(columns_of(text.substr(0, text.size() - 1)) == 10);
         return text.substr(1, text.size() - 3);
     };
-    CHECK(bar(0, 0, 100) == "        ");
-    CHECK(bar(1, 0, 1000) == "▏       ");
-    CHECK(bar(1, 0, 1000, false) == "#       ");
-    CHECK(bar(50, 0, 100) == "████    ");
-    CHECK(bar(50, 25, 100) == "████░░  ");
-    CHECK(bar(50, 25, 100, false) == "####--  ");
+    CHECK(bar(0, 0, 100) == "░░░░░░░░");
+    CHECK(bar(1, 0, 1000) == "▏░░░░░░░");
+    CHECK(bar(1, 0, 1000, false) == "#.......");
+    CHECK(bar(50, 0, 100) == "████░░░░");
+    CHECK(bar(50, 25, 100) == "████▒▒░░");
+    CHECK(bar(50, 25, 100, false) == "####--..");
     CHECK(bar(100, 0, 100) == "████████");
     CHECK(bar(300, 50, 100) == "████████");
     CHECK(bar(5, 5, 0) == "        ");
 }
 
-TEST_CASE("top: keys scroll and quit, also where a sequence comes in pieces or begins in vain") {
-    using Wish = Keys::Wish;
-    const auto wishes = [](const std::string& bytes) {
-        Keys keys;
-        std::vector<Wish> all;
-        for (const char byte : bytes)
-            if (const Wish wish = keys.read(byte); wish != Wish::none)
-                all.push_back(wish);
-        return all;
+TEST_CASE("top: a spark-line has its last value at the right, and as many as there is room for") {
+    const auto spark = [](std::vector<double> values, size_t columns, bool utf8 = true) {
+        TextCanvas canvas(utf8, false);
+        canvas.text("|", Tone::plain);
+        canvas.spark({std::move(values)}, columns);
+        canvas.text("|", Tone::plain);
+        canvas.end_line();
+        const std::string text = canvas.drawn();
+        CHECK(columns_of(text.substr(0, text.size() - 1)) == columns + 2);
+        return text.substr(1, text.size() - 3);
     };
-    CHECK(wishes("\x1b[A\x1b[B\x1bOA\x1bOB") == std::vector{Wish::up, Wish::down, Wish::up, Wish::down});
-    CHECK(wishes("\x1b[5~\x1b[6~ ") == std::vector{Wish::page_up, Wish::page_down, Wish::page_down});
-    CHECK(wishes("\x1b[H\x1b[F\x1b[1~\x1b[4~gG") ==
-          std::vector{Wish::top, Wish::bottom, Wish::top, Wish::bottom, Wish::top, Wish::bottom});
-    CHECK(wishes("q") == std::vector{Wish::quit});
-    CHECK(wishes("\x1bq") == std::vector{Wish::quit});
-    CHECK(wishes("\x1b\x1b[Ak") == std::vector{Wish::up, Wish::up});
-    // A key that means nothing here holds no q in it.
-    CHECK(wishes("\x1b[24;5~x").empty());
-    CHECK(wishes("\x1b[" + std::string(40, '1') + "~").empty());
+    CHECK(spark({0, 0.5, 1}, 5) == "  ▁▅█");
+    CHECK(spark({0, 0.5, 1}, 2) == "▅█");
+    CHECK(spark({-1, 7}, 2) == "▁█");
+    CHECK(spark({0, 1}, 3, false) == " _#");
+    CHECK(spark({}, 3) == "   ");
+    CHECK(spark({1}, 0).empty());
+}
+
+TEST_CASE("top: a GPU's sensors and last moments are shown as far as they are known, at every width") {
+    Snapshot snapshot = busy_machine();
+    snapshot.gpus[0].gpu.sensors = {63, 41, 310'400, 700'000};
+    snapshot.gpus[1].gpu.sensors = {{}, 38, {}, 700'000};
+    snapshot.gpus[0].moments = {{0.2, 0.3, 0.4}, {0.1, 0.9}};
+    const std::string frame = drawn(snapshot, {100, true});
+    CHECK(contains(frame, "63 %  41 °C  310/700 W  GPU-00000000\n"));
+    CHECK(contains(frame, "  38 °C  GPU-00000000\n"));
+    CHECK(contains(frame, "▂▃▄  in use over time  load "));
+    CHECK(contains(frame, "▂▇\n"));
+    const std::string narrow = drawn(snapshot, {40, true});
+    CHECK(contains(narrow, "63 % 41 °C\n"));
+    CHECK(contains(narrow, "▂▃▄"));
+    CHECK_FALSE(contains(narrow, "310"));
+    CHECK(contains(drawn(snapshot, {100, false}), "63 %  41 C  310/700 W"));
+    for (size_t width = 20; width <= 300; ++width)
+        drawn(snapshot, {width, width % 2 == 0});
+    // Two moments make a line.
+    snapshot.gpus[0].moments = {{0.2}, {0.1}};
+    CHECK_FALSE(contains(drawn(snapshot, {100, true}), "over time"));
+}
+
+TEST_CASE("top: jobs can be folded, and a filter that nothing has says so") {
+    const auto frame = [](const Choice& choice) { return plain_text(draw(busy_machine(), {100, true}, choice)); };
+    CHECK(contains(frame({}), "  worker"));
+    CHECK_FALSE(contains(frame({.unfolded = false}), "  worker"));
+    CHECK(contains(frame({.unfolded = false}), "group lab: 2 processes"));
+    const std::string filtered = frame({.filter = "nothing like it"});
+    CHECK(contains(filtered, "No job or group has this text in it."));
+    CHECK(contains(filtered, "2 GPUs, 2 jobs, 1 group, 1 waiting"));
+    CHECK(contains(filtered, "1000 MiB more reserved"));
+    CHECK_FALSE(contains(filtered, "WAITING"));
+}
+
+TEST_CASE("top: the last row says what is chosen, and the help names every key") {
+    const Look look{80, true};
+    CHECK(keys_row({}, look).text == "q quits  ? help");
+    CHECK(keys_row({.order = Order::used}, look).text == "q quits  ? help  by used ↓");
+    CHECK(keys_row({.order = Order::used, .reversed = true}, look).text == "q quits  ? help  by used ↑");
+    CHECK(keys_row({.filter = "a\x1b"}, look).text == "q quits  ? help  only \"a\\x1b\"");
+    for (const size_t width : {40, 80, 300}) {
+        const Lines lines = draw_help({width, true});
+        for (const Line& line : lines)
+            CHECK(columns_of(line) <= width);
+        const std::string text = plain_text(lines);
+        for (const char* key : {"  s ", "  / ", "  t ", "  l ", "  ↑ ↓ PgUp PgDn ", "  ? h ", "  q Ctrl-C "})
+            CHECK(contains(text, key));
+        CHECK(contains(text, "██ in use  ▒▒ reserved  ░░ free"));
+    }
+    const std::string ascii = plain_text(draw_help({80, false}), false);
+    CHECK(std::all_of(ascii.begin(), ascii.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+}
+
+TEST_CASE("top: whose limit can be changed is who is of this user") {
+    Snapshot snapshot = busy_machine();
+    const Look look{80, true};
+    CHECK(targets(snapshot, look).empty());
+    for (cli::Holder& holder : snapshot.holders.holding)
+        holder.user = ::geteuid();
+    const std::vector<Target> all = targets(snapshot, look);
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].kind == "job");
+    CHECK(all[0].name == "811-00c0ffee");
+    CHECK(all[0].gpu == uuid(0));
+    CHECK(all[0].shown == "job python on GPU 0");
+    CHECK(all[0].limit == 4000 * kMiB);
+    CHECK(all[1].shown == "group lab on GPU 0");
+    CHECK(all[2].shown == "job a.out on GPU 1/2");
+    snapshot.holders.holding[0].kind = "rule";
+    CHECK(targets(snapshot, look).size() == 2);
 }
 
 TEST_CASE("top: the JSON document has what ps has, and says of which GPU or partition it is") {
@@ -380,6 +369,23 @@ TEST_CASE("top: the JSON document has what ps has, and says of which GPU or part
     CHECK(json["gpus"][0]["origin"] == "/etc/cuslice/cuslice.toml");
     CHECK(json["gpus"][0]["reserved_beyond_use"] == 1000 * kMiB);
     CHECK(json["gpus"][1]["used"].is_null());
+    for (const char* sensor : {"busy_percent", "temperature", "power", "power_limit"})
+        CHECK(json["gpus"][0][sensor].is_null());
+    Snapshot snapshot = busy_machine();
+    snapshot.gpus[0].gpu.sensors = {63, 41, 310'400, 700'000};
+    cli::Json told = cli::Json::parse(json_line(json_of(snapshot)));
+    CHECK(told["gpus"][0]["busy_percent"] == 63);
+    CHECK(told["gpus"][0]["temperature"] == 41);
+    CHECK(told["gpus"][0]["power"] == 310'400);
+    CHECK(told["gpus"][0]["power_limit"] == 700'000);
+    const auto read = parse_snapshot(told);
+    REQUIRE(read);
+    CHECK(read->gpus[0].gpu.sensors.power == 310'400);
+    CHECK_FALSE(read->gpus[1].gpu.sensors.busy);
+    told["gpus"][0].erase("power");  // as earlier ones have it
+    CHECK(parse_snapshot(told));
+    told["gpus"][0]["busy_percent"] = "all";
+    CHECK_FALSE(parse_snapshot(told));
     CHECK(json["gpus"][1]["limit"].is_null());
     REQUIRE(json["processes"].size() == 4);
     CHECK(json["processes"][0]["index"] == 0);

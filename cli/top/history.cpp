@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top/history.h"
+
+#include <algorithm>
+
+namespace cuslice::cli::top {
+namespace {
+
+void append(std::vector<double>& values, double value) {
+    if (values.size() == History::kMost)
+        values.erase(values.begin());
+    values.push_back(value);
+}
+
+}  // namespace
+
+void History::note(Snapshot& snapshot) {
+    std::map<std::string, Moments> of_gpus;
+    for (GpuLoad& load : snapshot.gpus) {
+        const Gpu& gpu = load.gpu;
+        Moments moments = std::move(of_gpus_[gpu.uuid]);
+        if (gpu.free && gpu.total != 0)
+            append(moments.used,
+                   1 - static_cast<double>(std::min(gpu.total, *gpu.free)) / static_cast<double>(gpu.total));
+        if (gpu.sensors.busy)
+            append(moments.busy, std::min(*gpu.sensors.busy, 100U) / 100.0);
+        load.moments = moments;
+        of_gpus[gpu.uuid] = std::move(moments);
+    }
+    of_gpus_ = std::move(of_gpus);
+}
+
+}  // namespace cuslice::cli::top
