@@ -9,7 +9,7 @@ import sys
 from array import array
 from itertools import accumulate, islice
 from operator import le
-from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, REFUSE, UNKNOWN
 from .recording_rows import RecordingError, Rows, Span
@@ -80,7 +80,7 @@ class Compact:
         self._names: Dict[int, Dict[int, bytes]] = {}  # of GPUs: pieces
         self._lengths: Dict[int, int] = {}  # of GPUs' names
         self._places: Dict[int, Tuple[str, int]] = {0: ("", UNKNOWN)}  # those that are known whole: name, limit
-        self._sources: Set[int] = set()
+        self._sources: Dict[int, Tuple[int, int]] = {}  # thread, stream
         self._wide: Optional[int] = None  # the size that the record before this one has for it
         self._clock = Clock(self._read_header())
 
@@ -88,11 +88,16 @@ class Compact:
         header = self._file.read(HEADER.size)
         if len(header) < HEADER.size or self._left < 0:
             raise RecordingError(f"{self._name}: is no recording: its header is cut off", BAD_DATA)
-        _, version, _, began, size, unit = HEADER.unpack(header)
+        _, version, pid, began, size, unit = HEADER.unpack(header)
         if (version, size) != (VERSION, BYTES):
             raise RecordingError(f"{self._name}: is of a newer version of cuslice", BAD_DATA)
-        self._unit = unit
+        self.pid, self._unit = int(pid), unit
         return int(began)
+
+    @property
+    def midnight(self) -> int:
+        """Microseconds since 1970: the midnight from which times count, once there was an event."""
+        return self._clock.midnight
 
     def span(self) -> Span:
         """The times of its first event and, as far as its last records tell, of its last. Raises what reading the first
@@ -151,18 +156,20 @@ class Compact:
         self._wide = None
         kinds, places = data[::BYTES], data[1::BYTES]
         halves, numbers, longs = words(data, "H"), words(data, "I"), words(data, "Q")
-        self._check(places, halves[1::12])
+        sources = halves[1::12]
+        self._check(places, sources)
         addresses: Sequence[int] = longs[2::3]
         sizes: Sequence[int] = numbers[2::6]
         if data[2 * 8 + BYTES_OF_ADDRESS :: BYTES].strip(b"\0"):
             sizes = [size | address >> 56 << 32 for size, address in zip(sizes, addresses)]
             addresses = [address & ADDRESS for address in addresses]
-        return self._rows(kinds, places, numbers[1::6], sizes, numbers[3::6], addresses)
+        return self._rows(kinds, places, sources, numbers[1::6], sizes, numbers[3::6], addresses)
 
     def _rows(
         self,
         kinds: bytes,
         places: bytes,
+        sources: Sequence[int],
         lows: array[int],
         sizes: Sequence[int],
         held: Sequence[int],
@@ -178,11 +185,12 @@ class Compact:
             gpus,
             limits,
             [UNKNOWN if units == NOT_HELD else units * unit for units in held],
+            list(map(self._sources.__getitem__, sources)),
         )
 
     def _check(self, places: bytes, sources: Sequence[int]) -> None:
         """All that the events name has been said before."""
-        strange = [sources.index(source) for source in set(sources) - self._sources]
+        strange = [sources.index(source) for source in set(sources).difference(self._sources)]
         strange += [places.index(place) for place in set(places) if not self._know(place)]
         if strange:
             raise self._broken(self._record + min(strange))
@@ -209,7 +217,7 @@ class Compact:
         elif kind == CLOCK:
             self._clock.reference = address
         elif kind == SOURCE:
-            self._sources.add(source)
+            self._sources[source] = (time, address)
         elif kind == NAME:
             self._names.setdefault(source, {})[place] = record[BYTES - BYTES_OF_PIECE :]
             self._lengths[source] = time
@@ -217,7 +225,7 @@ class Compact:
         elif kind in WIDE_KINDS and wide is not None:
             self._check(bytes([place]), [source])
             usual = bytes([kind & 3])
-            return self._rows(usual, bytes([place]), array("I", [time]), [wide], [held], [address])
+            return self._rows(usual, bytes([place]), [source], array("I", [time]), [wide], [held], [address])
         elif kind != FILLER:
             raise self._broken(self._record)
         return None

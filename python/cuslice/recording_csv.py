@@ -94,8 +94,9 @@ class TimesOfDay(Sequence[int]):
     asked for: of most rows nobody asks."""
 
     def __init__(self, texts: List[bytes], last: int, days: int, least: int) -> None:
-        self._texts, self._last = texts, last
+        self._texts, self._last, self._end = texts, last, len(texts) - 1
         self._days, self._least = days, least
+        self._seconds: Dict[bytes, int] = {}  # the times of whole seconds
         self._first = max(time_of_day(texts[0].decode()) + days, least)
         self._in_order = False
 
@@ -105,23 +106,28 @@ class TimesOfDay(Sequence[int]):
     def __getitem__(self, at: Any) -> Any:
         if at == 0:
             return self._first
-        if at in (-1, len(self._texts) - 1):
+        if at == self._end or at == -1:
             return self._last
-        self._put_in_order()
-        return max(time_of_day(self._texts[at].decode()) + self._days, self._least)
+        if not self._in_order:
+            self._put_in_order()
+        text = self._texts[at]
+        time = (self._seconds.get(text[:8]) or self._second(text[:8])) + int(text[9:])
+        return time if time > self._least else self._least
+
+    def _second(self, text: bytes) -> int:
+        time = self._seconds[text] = time_of_day(text.decode() + ".0") + self._days
+        return time
 
     def __iter__(self) -> Iterator[int]:
-        self._put_in_order()
-        seconds = {
-            text: time_of_day(text.decode() + ".0") + self._days for text in {text[:8] for text in self._texts}
-        }
+        if not self._in_order:
+            self._put_in_order()
+        seconds = {text: self._second(text) for text in {text[:8] for text in self._texts}}
         times = (seconds[text[:8]] + int(text[9:]) for text in self._texts)
         return times if self._first > self._least else map(max, times, repeat(self._least))
 
     def _put_in_order(self) -> None:
-        if not self._in_order:
-            self._texts = list(accumulate(self._texts, max))
-            self._in_order = True
+        self._texts = list(accumulate(self._texts, max))
+        self._in_order = True
 
 
 def has_long_line(text: bytes) -> bool:
@@ -205,8 +211,8 @@ class Csv:
             raise RecordingError(f"{self._name}: is no recording: line 1 has no column {missing[0]}", BAD_DATA)
         self._width = len(header)
         self._time, self._action, self._address, self._size = (header.index(column) for column in NEEDED)
-        self._gpu, self._limit, self._held = (
-            header.index(column) if column in header else -1 for column in ("GPU", "Limit", "Held")
+        self._gpu, self._limit, self._held, self._thread, self._stream = (
+            header.index(column) if column in header else -1 for column in ("GPU", "Limit", "Held", "Thread", "Stream")
         )
         used = (self._time, self._action, self._address, self._size, self._gpu, self._limit, self._held)
         self._first_is_used = 0 in used
@@ -296,12 +302,15 @@ class Csv:
         times = self._clock.times(fields[self._time :: width])
         if times is None:
             return None
+        threads, streams = (
+            fields[column::width] if column >= 0 else [b""] * count for column in (self._thread, self._stream)
+        )
         self._line += count
         self._after_blank = False
-        return Rows(times, actions, addresses, sizes, gpus, limits, held)
+        return Rows(times, actions, addresses, sizes, gpus, limits, held, list(zip(threads, streams)))
 
     def _one_by_one(self, text: str) -> Rows:
-        rows = Rows([], [], [], [], [], [], [])
+        rows = Rows([], [], [], [], [], [], [], [])
         lines = text.split("\n")
         last = lines.pop()  # without a newline
         for line in lines:
@@ -333,6 +342,7 @@ class Csv:
             action = ACTIONS[fields[self._action].encode()]
             limit = fields[self._limit] if self._limit >= 0 else ""
             held = fields[self._held] if self._held >= 0 else ""
+            thread, stream = (fields[at] if at >= 0 else "" for at in (self._thread, self._stream))
             row = (
                 action,
                 number(fields[self._address], 16),
@@ -340,6 +350,7 @@ class Csv:
                 fields[self._gpu] if self._gpu >= 0 else "",
                 number(limit) if limit else UNKNOWN,
                 number(held) if held else UNKNOWN,
+                (thread, stream),
             )
         except (KeyError, ValueError):
             raise self._broken(line) from None
@@ -347,6 +358,4 @@ class Csv:
             column.append(value)  # type: ignore[attr-defined]
 
     def _broken(self, line: str) -> RecordingError:
-        return RecordingError(
-            f"{self._name}:{self._line}: is no row of a recording: {line.rstrip()[:80]!r}", BAD_DATA
-        )
+        return RecordingError(f"{self._name}:{self._line}: is no row of a recording: {line.rstrip()[:80]!r}", BAD_DATA)

@@ -7,6 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .recording_blocks import Block, Blocks
+from .recording_rows import Rows
+
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 # Up to which size an allocation belongs to a class, and what the class is called.
@@ -87,6 +90,7 @@ class Moment(NamedTuple):
     live: Tuple[int, ...]  # bytes, by class
     held: int  # bytes; -1: not known
     limit: int  # the same
+    largest: Tuple[Block, ...] = ()  # of the live blocks
 
 
 @dataclass
@@ -101,6 +105,8 @@ class Gpu:
     peak: int  # the most that was live
     highest_held: int  # -1: not known
     highest_limit: int  # the same
+    thinned: bool  # not all of its moments are kept
+    unlisted: int  # smaller blocks than this may be missing among the largest ones; 0: none is
 
     def stay_until(self, time: int) -> None:
         """It stays as it was."""
@@ -113,6 +119,7 @@ Entry = Tuple[int, int, "Tally"]
 
 # A moment: the number of its row, live, held and limit; and where its time is to be found, which is seldom asked for.
 Snapshot = Tuple[int, Tuple[int, ...], int, int, Sequence[int], int]
+NO_ROW = -1
 
 
 class Tally:
@@ -121,8 +128,8 @@ class Tally:
 
     __slots__ = (
         *("name", "processes", "refusals", "live", "total", "held", "held_by", "limit", "highest_limit"),
-        *("entries", "row", "most_live", "most_held", "_last", "_at_most_live", "_at_most_held"),
-        *("_peak", "_highest_held", "_all", "_kept"),
+        *("blocks", "entries", "row", "most_live", "most_held", "peaks", "_last", "_at_most_live"),
+        *("_at_most_held", "_peak", "_highest_held", "_all", "_kept"),
     )
 
     def __init__(self, name: str) -> None:
@@ -134,9 +141,11 @@ class Tally:
         self.held = -1  # bytes; -1: not known
         self.held_by: Dict[int, int] = {}  # by process that is here; -1: not known
         self.limit = self.highest_limit = -1  # the same
+        self.blocks = Blocks()
         self.entries: Dict[int, Entry] = {}  # by size
-        self.row = -1  # the last one of a batch, if nothing but its peaks was noted
+        self.row = NO_ROW  # the last one of a batch, if nothing but its peaks was noted
         self.most_live = self.most_held = NOTHING_YET  # in this stretch
+        self.peaks = (NO_ROW, NO_ROW)  # the numbers of the rows at which that was
         self._last: Tuple[int, Sequence[int], int] = (-1, (), -1)  # the last moment's number; where its time is
         self._at_most_live: Snapshot = (-1, (), -1, -1, (), -1)
         self._at_most_held: Snapshot = self._at_most_live
@@ -182,13 +191,15 @@ class Tally:
         self.limit = min(limit, HIGHEST_LIMIT)
         self.highest_limit = max(self.limit, self.highest_limit)
 
-    def note(self, times: Sequence[int], row: int, before: int) -> None:
+    def note(self, rows: Rows, row: int, before: int) -> None:
         """A moment: how it is behind this row."""
         self.row = row
-        self.note_peaks(times, row, before)
-        self.settle(times, before)
+        self.note_peaks(rows.times, row, before)
+        self._settle_row(rows.times, before)
         if self._all is not None:
-            self._all.append(Moment(times[row], tuple(self.live), self.held, self.limit))
+            self.blocks.settle(rows, before)
+            listed = self.blocks.listed(before + row)
+            self._all.append(Moment(rows.times[row], tuple(self.live), self.held, self.limit, listed))
             if len(self._all) > MOST_MOMENTS:
                 self._all = None
 
@@ -197,15 +208,26 @@ class Tally:
         if self.total > self.most_live:
             self.most_live = self.total
             self._at_most_live = before + row, tuple(self.live), self.held, self.limit, times, row
+            self.peaks = before + row, self.peaks[1]
         if self.held > self.most_held:
             self.most_held = self.held
             self._at_most_held = before + row, tuple(self.live), self.held, self.limit, times, row
+            self.peaks = self.peaks[0], before + row
 
-    def settle(self, times: Sequence[int], before: int) -> None:
+    def end_block(self, key: int, rows: Rows, row: int, before: int) -> None:
+        """This row frees a block, which may be one that nobody follows."""
+        self.blocks.end(key, row, rows, before, self.peaks)
+
+    def settle(self, rows: Rows, before: int) -> None:
+        """These rows are over."""
+        self.blocks.settle(rows, before)
+        self._settle_row(rows.times, before)
+
+    def _settle_row(self, times: Sequence[int], before: int) -> None:
         """The last moment was behind `row`."""
         if self.row >= 0:
             self._last = before + self.row, times, self.row
-            self.row = -1
+            self.row = NO_ROW
 
     @property
     def kept(self) -> int:
@@ -218,8 +240,10 @@ class Tally:
         number, times, row = self._last
         last = number, tuple(self.live), self.held, self.limit, times, row
         snapshots = {snapshot[0]: snapshot for snapshot in (self._at_most_live, self._at_most_held, last)}
-        for _, (_, live, held, limit, times, row) in sorted(snapshots.items()):
-            self._kept.append(Moment(times[row], live, held, limit))
+        for number, (_, live, held, limit, times, row) in sorted(snapshots.items()):
+            self._kept.append(Moment(times[row], live, held, limit, self.blocks.listed(number)))
+        self.blocks.end_stretch()
+        self.peaks = (NO_ROW, NO_ROW)
         self._peak = max(self._peak, self.most_live)
         self._highest_held = max(self._highest_held, self.most_held)
         self.most_live = self.most_held = NOTHING_YET
@@ -235,4 +259,6 @@ class Tally:
             self._peak,
             self._highest_held,
             self.highest_limit,
+            self.crowded,
+            self.blocks.unlisted,
         )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import BinaryIO, NamedTuple, Sequence
+from typing import BinaryIO, NamedTuple, Sequence, Tuple
 
 BAD_DATA, NO_INPUT = 65, 66  # as in sysexits.h
 
@@ -32,6 +32,7 @@ class Rows(NamedTuple):
     gpus: Sequence[str]  # "" where the recording names none
     limits: Sequence[int]  # UNKNOWN where there is none
     held: Sequence[int]  # the same
+    sources: Sequence[Tuple[object, object]]  # thread and stream, as the recording has them
 
 
 class Span(NamedTuple):

@@ -14,11 +14,12 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+from .recording_blocks import Blocks
 from .recording_compact import MAGIC, Compact
 from .recording_csv import Csv
 from .recording_moments import CLASSES, GIB, KIB, MIB, MOST_REFUSALS, STRETCHES
 from .recording_moments import Entry, Gpu, Moment, Refusal, Stretches, Tally
-from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS
+from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, UNKNOWN
 from .recording_rows import RecordingError, Rows, Span, open_recording
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 UNUSUAL = -2  # less than what isn't known
+SOON = 60_000_000  # microseconds
 
 
 class Replay:
@@ -44,6 +46,8 @@ class Replay:
     def __init__(self, spans: Sequence[Span]) -> None:
         first, last = min(span.first for span in spans), max(span.last for span in spans)
         self.first = self.last = -1
+        self.processes: List[str] = []  # the number of each, empty where nothing tells it
+        self.midnight = UNKNOWN  # from which the times count, in microseconds since 1970
         self.strays = 0  # frees of what no row allocates
         # All of them share the limit, and what they hold never stays above it: where it would, a process whose
         # recording is over has ended.
@@ -66,6 +70,12 @@ class Replay:
 
     def gpus(self) -> List[Gpu]:
         return [tally.drawn() for tally in self._tallies.values()]
+
+    def name_processes(self, recordings: Sequence[Recording]) -> None:
+        """Says whose files they are, and of which day."""
+        self.processes = [recording.process for recording in recordings]
+        if recordings[0].midnight != UNKNOWN:
+            self.midnight = recordings[0].midnight - shifts_of([recording.guess for recording in recordings])[0]
 
     def take(self, rows: Rows, processes: Sequence[int] = ()) -> None:
         """The next rows in the order of time; without `processes` all are of the first one."""
@@ -94,7 +104,7 @@ class Replay:
         times, before, crowded = rows.times, self._rows, self._crowded
         several, blocks = len(self._blocks) > 1, self._blocks[0]
         some_end = any(last < times[end - 1] for last in self._ends)
-        columns: List[Any] = [processes or repeat(0), *rows[1:]]
+        columns: List[Any] = [processes or repeat(0), *rows[1:-1]]
         if end - begin < len(times):
             columns = [islice(column, begin, end) for column in columns]
         for row, process, action, address, size, name, limit, held in zip(range(begin, end), *columns):
@@ -105,6 +115,7 @@ class Replay:
                     blocks = self._blocks[process]
                     total = self._total(tally, process, held, some_end)
                 entry = None
+                key = address if process == 0 else process << 64 | address
                 if total == UNUSUAL:
                     pass
                 elif action is FREE:
@@ -113,12 +124,20 @@ class Replay:
                         pass
                     elif entry[2] is tally:
                         more = -entry[0]
+                        young = tally.blocks.young.pop(key, None)
+                        if young is not None:
+                            if before + young[1] <= tally.peaks[0] or before + young[1] <= tally.peaks[1]:
+                                tally.blocks.end_young(key, young, row, rows, before, tally.peaks)
+                        elif key in tally.blocks.old:
+                            tally.end_block(key, rows, row, before)
                     else:
                         blocks[address] = entry
                         entry = None
                 elif action is ALLOCATE and address not in blocks:
                     entry = blocks[address] = tally.entries.get(size) or tally.entry(size)
                     more = size
+                    if size >= tally.blocks.floor:
+                        tally.blocks.young[key] = size, row
                 if entry is not None:
                     tally.live[entry[1]] += more
                     tally.total = live = tally.total + more
@@ -127,9 +146,9 @@ class Replay:
                     if live > tally.most_live or total > tally.most_held:
                         tally.note_peaks(times, row, before)
                     continue
-            self._take_row(times, row, process, action, address, size, name, limit, held)
+            self._take_row(rows, row, process, action, address, size, name, limit, held)
         for tally in self._tallies.values():
-            tally.settle(times, before)
+            tally.settle(rows, before)
 
     @staticmethod
     def _total(tally: Tally, process: int, held: int, some_end: bool) -> int:
@@ -145,7 +164,7 @@ class Replay:
 
     def _take_row(
         self,
-        times: Sequence[int],
+        rows: Rows,
         row: int,
         process: int,
         action: str,
@@ -156,42 +175,45 @@ class Replay:
         held: int,
     ) -> None:
         tally = self._tallies.get(name) or self._tallies.setdefault(name, Tally(name))
-        blocks = self._blocks[process]
         changed = {name: tally}
         if action == ALLOCATE:
-            self._free(blocks, address, changed)
-            entry = blocks[address] = tally.entry(size)
+            self._free(rows, row, process, address, changed)
+            entry = self._blocks[process][address] = tally.entry(size)
             tally.change(size, entry[1])
+            if size >= tally.blocks.floor:
+                tally.blocks.young[Blocks.key_of(process, address)] = size, row
         elif action == FREE:
-            self.strays += not self._free(blocks, address, changed)
+            self.strays += not self._free(rows, row, process, address, changed)
         else:
-            tally.refusals.add(times[row], size, self._refusals)
+            tally.refusals.add(rows.times[row], size, self._refusals)
         if limit >= 0:
             tally.set_limit(limit)
         tally.hold(process, held)
         if held >= 0:
-            over = [other for other, known in tally.held_by.items() if known >= 0 and self._ends[other] < times[row]]
+            time = rows.times[row]
+            over = [other for other, known in tally.held_by.items() if known >= 0 and self._ends[other] < time]
             while over and tally.held > tally.limit >= 0:
-                self._end(over.pop(0))
+                self._end(over.pop(0), rows, row)
                 changed = self._tallies
         for one in changed.values():
-            one.note(times, row, self._rows)
+            one.note(rows, row, self._rows)
             if one.crowded:
                 self._crowded[one.name] = one
 
-    @staticmethod
-    def _free(blocks: Dict[int, Entry], address: int, changed: Dict[str, Tally]) -> bool:
-        entry = blocks.pop(address, None)
+    def _free(self, rows: Rows, row: int, process: int, address: int, changed: Dict[str, Tally]) -> bool:
+        entry = self._blocks[process].pop(address, None)
         if entry is None:
             return False
         size, size_class, tally = entry
         tally.change(-size, size_class)
+        tally.end_block(Blocks.key_of(process, address), rows, row, self._rows)
         changed[tally.name] = tally
         return True
 
-    def _end(self, process: int) -> None:
-        for size, size_class, tally in self._blocks[process].values():
+    def _end(self, process: int, rows: Rows, row: int) -> None:
+        for address, (size, size_class, tally) in self._blocks[process].items():
             tally.change(-size, size_class)
+            tally.end_block(Blocks.key_of(process, address), rows, row, self._rows)
         self._blocks[process].clear()
         for tally in self._tallies.values():
             tally.forget(process)
@@ -205,14 +227,32 @@ class Recording:
         with open_recording(name) as file:
             self._compact = file.read(len(MAGIC)) == MAGIC
             self._size = file.seek(0, os.SEEK_END)
+            changed = os.fstat(file.fileno()).st_mtime_ns // 1000
         with self.reading([]) as reader:
             self.guess = reader.span()
+            if isinstance(reader, Compact):
+                self.process, self.midnight = str(reader.pid), reader.midnight
+            else:
+                self.process, self.midnight = pid_in(name), midnight_before(self.guess.last, changed)
 
     @contextmanager
     def reading(self, notes: List[str]) -> Iterator[Union[Csv, Compact]]:
         form = Compact if self._compact else Csv
         with open_recording(self.name) as file:
             yield form(file, self.name, self._size, notes)
+
+
+def pid_in(name: str) -> str:
+    """All processes of a run but the first have their number behind the file's name. Empty where there is none."""
+    ending = os.path.splitext(name)[1][1:]
+    return ending if ending.isdecimal() else ""
+
+
+def midnight_before(last: int, changed: int) -> int:
+    """The midnight from which the times of a text count, in microseconds since 1970, if the file was changed soon after
+    its last row; UNKNOWN where it wasn't: a text has times of day alone, and the file may be a copy."""
+    after = (changed - last) % DAY
+    return changed - last - after if after < SOON else UNKNOWN
 
 
 def replay(names: Sequence[str], notes: List[str]) -> Replay:
@@ -225,6 +265,7 @@ def replay(names: Sequence[str], notes: List[str]) -> Replay:
         result, _, said = follow(recordings, spans)
     if result.first < 0:
         raise RecordingError(f"{names[0]}: {NO_ROWS}", BAD_DATA)
+    result.name_processes(recordings)
     notes += said
     if result.strays:
         notes.append(f"{result.strays} frees of memory that no row allocates are left out")
@@ -266,9 +307,7 @@ class Seen:
 def shifts_of(spans: Sequence[Span]) -> List[int]:
     """What is added to each recording's times: of one run, one may begin before midnight and another one after it."""
     start = spans[0].first
-    shifts = [
-        DAY if span.first < start - DAY // 2 else -DAY if span.first > start + DAY // 2 else 0 for span in spans
-    ]
+    shifts = [DAY if span.first < start - DAY // 2 else -DAY if span.first > start + DAY // 2 else 0 for span in spans]
     earliest = DAY if min(shifts) < 0 else 0
     return [shift + earliest for shift in shifts]
 

@@ -221,8 +221,8 @@ def look_at(source, package, tree, machine):
         "include/cuslice.h",
         "share/doc/cuslice/LICENSE",
         "lib/cuslice/python/plot.py",
-        *(f"lib/cuslice/python/{name}.py" for name in ("recordings", "recording_csv", "recording_moments")),
-        *(f"lib/cuslice/python/{name}.py" for name in ("recording_compact", "recording_rows")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("recordings", "recording_blocks", "recording_csv")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("recording_compact", "recording_moments", "recording_rows")),
         "share/doc/cuslice/THIRD-PARTY.txt",
     ):
         expect((tree / needed).is_file(), f"{package.name}: has no {needed}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cuslice plot` as a command: words, files and codes, with a stand-in for what draws.
 
-  command_test.py SOURCE_FOLDER
+command_test.py SOURCE_FOLDER
 """
 
 import contextlib

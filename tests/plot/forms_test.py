@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two forms of a recording: one picture, what a killed program leaves behind, and what is no recording.
 
-  forms_test.py SOURCE_FOLDER
+forms_test.py SOURCE_FOLDER
 """
 
 import pathlib
@@ -189,9 +189,7 @@ class Mistakes(InAFolder):
         self.assertEqual(self.replay(bytes(compact.data))[0].gpus(), self.replay(as_csv(ROWS))[0].gpus())
 
     def test_numbers_may_be_defined_anew(self):
-        rows = [
-            Row(NOON + i, "allocate", 16 * i + 16, 100, f"GPU-{i % 3}", 1000 + i, 0, thread=i) for i in range(1000)
-        ]
+        rows = [Row(NOON + i, "allocate", 16 * i + 16, 100, f"GPU-{i % 3}", 1000 + i, 0, thread=i) for i in range(1000)]
         self.assertEqual(self.replay(as_compact(rows))[0].gpus(), self.replay(as_csv(rows))[0].gpus())
 
     def test_headers(self):

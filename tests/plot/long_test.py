@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings of any length and form: the picture is that of everything, and what is kept for it does not grow.
 
-  long_test.py SOURCE_FOLDER
+long_test.py SOURCE_FOLDER
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
 import plain  # noqa: E402
-from cuslice import recording_compact, recording_csv, recording_moments, recordings  # noqa: E402
+from cuslice import recording_blocks, recording_compact, recording_csv, recording_moments, recordings  # noqa: E402
 from made import MICROSECONDS_OF_A_DAY as DAY  # noqa: E402
 from made import InAFolder, Row, as_compact, as_csv, some_rows  # noqa: E402
 
@@ -76,6 +76,40 @@ class Pictures(InPieces):
                 live = max(row.size for row in there if row.action == "allocate")
                 self.assertEqual(max(sum(moment.live) for moment in moments), live)
                 self.assertEqual(max(moment.held for moment in moments), max(row.held for row in there))
+
+
+class Largest(InPieces):
+    """Blocks that are listed beside the picture: the largest at each moment."""
+
+    def test_of_more_blocks_than_are_followed_the_large_ones_stay_right(self):
+        chance = random.Random(2)
+        rows = some_rows(chance, 6000, ("GPU-a",))
+        rows = [row._replace(gpu="GPU-a", time=NOON + 1000 * i) for i, row in enumerate(rows)]
+        (wanted,) = plain.drawn([[row._replace(time=row.time - NOON + DAY // 2) for row in rows]])
+        for form in FORMS:
+            with mock.patch.object(recording_blocks, "MOST_FOLLOWED", 12):
+                with mock.patch.object(recording_blocks, "FEW_FOLLOWED", 2):
+                    (gpu,) = self.replay(form(rows))[0].gpus()
+            self.assertGreater(gpu.unlisted, 0)
+            for moment, right in zip(gpu.moments, wanted.moments):
+                listed, live = (
+                    [block for block in one.largest if block.size > gpu.unlisted] for one in (moment, right)
+                )
+                self.assertEqual(listed, live)
+
+    def test_what_is_followed_does_not_grow_with_the_rows(self):
+        rows = [Row(NOON + i, "allocate", 16 * i + 16, 4096 + i % 1000) for i in range(20_000)]
+        for form in FORMS:
+            result, _ = self.replay(form(rows))
+            self.assertLessEqual(len(result._tallies["GPU-a"].blocks.old), recording_blocks.MOST_FOLLOWED)
+        rows = [
+            row._replace(time=NOON + 2 * i + at, action=action)
+            for i, row in enumerate(rows)
+            for at, action in enumerate(("allocate", "free"))
+        ]
+        for form in FORMS:
+            result, _ = self.replay(form(rows))
+            self.assertLessEqual(len(result._tallies["GPU-a"].blocks._ended), recording_blocks.MOST_ENDED)
 
 
 class Memory(InPieces):

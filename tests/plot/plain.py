@@ -2,22 +2,34 @@
 """What is to be drawn of rows, as slowly and plainly as can be: everything is kept, and thinned out at the end."""
 
 from cuslice import recordings
+from cuslice.recording_blocks import Block
 
-MOST_MOMENTS, MOST_REFUSALS = 900, 200
+MOST_MOMENTS, MOST_REFUSALS, MOST_LISTED = 900, 200, 10
 
 
 class Gpu:
     def __init__(self):
         self.processes, self.moments, self.refusals = set(), [], []
         self.live, self.held_by, self.limit = [0] * len(recordings.CLASSES), {}, -1
+        self.blocks = []
 
     def change(self, size, sign):
         at = next(i for i, (most, _) in enumerate(recordings.CLASSES) if size <= most)
         self.live[at] += sign * size
 
+    def begin(self, block):
+        self.change(block.size, 1)
+        self.blocks.append(block)
+
+    def end(self, block, time):
+        self.change(block.size, -1)
+        self.blocks.remove(block)
+        block.ended = time
+
     def note(self, time):
         held = sum(self.held_by.values()) if self.held_by else -1
-        self.moments.append((time, tuple(self.live), held, self.limit))
+        largest = sorted(self.blocks, key=lambda block: -block.size)[:MOST_LISTED]
+        self.moments.append((time, tuple(self.live), held, self.limit, tuple(largest)))
 
 
 def follow(files):
@@ -30,15 +42,15 @@ def follow(files):
         for row in those:
             time = max(time, row.time)
             rows.append((time, process, row))
-    for time, process, row in sorted(rows, key=lambda row: row[:2]):
+    for number, (time, process, row) in enumerate(sorted(rows, key=lambda row: row[:2])):
         gpu = gpus.setdefault(row.gpu, Gpu())
         gpu.processes.add(process)
         changed = [gpu]
 
-        def forget(blocks=blocks[process], address=row.address, changed=changed):
+        def forget(blocks=blocks[process], address=row.address, changed=changed, time=time):
             if address in blocks:
-                size, owner = blocks.pop(address)
-                owner.change(size, -1)
+                block, owner = blocks.pop(address)
+                owner.end(block, time)
                 if owner not in changed:
                     changed.append(owner)
 
@@ -47,8 +59,9 @@ def follow(files):
         else:
             forget()
         if row.action == "allocate":
-            blocks[process][row.address] = row.size, gpu
-            gpu.change(row.size, 1)
+            block = Block(row.size, row.address, process, (row.thread, row.stream), number, time)
+            blocks[process][row.address] = block, gpu
+            gpu.begin(block)
         if row.limit >= 0:
             gpu.limit = row.limit
         if row.held >= 0:
@@ -56,8 +69,8 @@ def follow(files):
             over = [other for other in gpu.held_by if ends[other] < time]
             while over and sum(gpu.held_by.values()) > gpu.limit >= 0:
                 ended = over.pop(0)
-                for size, owner in blocks[ended].values():
-                    owner.change(size, -1)
+                for block, owner in blocks[ended].values():
+                    owner.end(block, time)
                 blocks[ended].clear()
                 for one in gpus.values():
                     one.held_by.pop(ended, None)
@@ -103,9 +116,11 @@ def drawn(files):
             [recordings.Moment(*moment) for moment in kept_moments(gpu.moments, first, last)],
             kept_refusals(gpu.refusals, first, last),
             len(gpu.refusals),
-            max(sum(live) for _, live, _, _ in gpu.moments),
-            max(held for _, _, held, _ in gpu.moments),
-            max(limit for _, _, _, limit in gpu.moments),
+            max(sum(live) for _, live, *_ in gpu.moments),
+            max(held for _, _, held, *_ in gpu.moments),
+            max(limit for _, _, _, limit, _ in gpu.moments),
+            len(gpu.moments) > MOST_MOMENTS,
+            0,
         )
         for name, gpu in gpus.items()
     ]

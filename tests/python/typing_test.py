@@ -20,7 +20,8 @@ USES = SOURCE / "tests/python/uses.py"
 # Modules that need nothing but the standard library.
 MODULES = ("__init__", "__main__", "_arguments", "_bars", "_ensure", "_failures", "_ipython", "_launcher", "_log")
 MODULES += ("_memory", "_numbers", "_restart", "_run", "_settings", "_size", "_slice", "fake")
-MODULES += ("recordings", "recording_compact", "recording_csv", "recording_moments", "recording_rows")
+MODULES += ("recordings", "recording_blocks", "recording_compact", "recording_csv", "recording_moments")
+MODULES += ("recording_rows",)
 
 
 def mypy(*paths):
