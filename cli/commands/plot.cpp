@@ -36,8 +36,7 @@ int plot_recordings(const Invocation& invocation) {
         return fail(installation.plot + ": no such file: this installation is not whole", kNotFound);
     std::string python = find_python(installation, invocation.environment);
     if (python.empty())
-        return fail("plot needs Python 3.8 or newer and its package vl-convert-python, and PATH has no python3",
-                    kUnavailable);
+        return fail("plot needs Python 3.8 or newer, and PATH has no python3", kUnavailable);
     std::string script = installation.plot;
     std::vector<std::string> words = invocation.arguments.program;
     std::string no_cache = "-B";  // nothing is left in the installation that its removal would not know

@@ -193,28 +193,31 @@ Examples:
   cuslice stats --json 812
 )";
 
-constexpr std::string_view kPlot = R"(Usage: cuslice plot FILE... [-o OUT]
+constexpr std::string_view kPlot = R"(Usage: cuslice plot FILE... [-o OUT] [--title TEXT] [--open]
 
 Draws what cuslice run --record has written: for each GPU its live memory over
 time by the allocations' size, the bytes held, the limit, and each request that
 was refused. Several files are one picture: of a run of several processes, name
 FILE and every FILE.PID.
 
-The picture is a web page that needs no network, an SVG or a PNG, as OUT ends
-in .html, .svg or .png. A file of that name is replaced.
+The picture is a web page, an SVG or a PNG, as OUT ends in .html, .svg or .png.
+A file of that name is replaced. A page is one file that needs no network: drag
+in it to zoom, and point at a moment to see its largest blocks.
 
-This takes Python 3.8 or newer with a package: pip install vl-convert-python
+This takes Python 3.8 or newer. An SVG and a PNG take a package too:
+pip install vl-convert-python
 
 Examples:
   cuslice run --limit 4GiB --record trace.csv -- python train.py
-  cuslice plot trace.csv
+  cuslice plot trace.csv --open
+  cuslice plot trace.csv --title "batch 64" -o batch-64.html
   cuslice plot trace.csv trace.csv.* -o memory.svg
 )";
 
 constexpr std::string_view kExitPlot = R"(
 Exit codes: 0; 64 invalid command line; 65 a file is no recording, or has no
-rows; 66 a file can't be read; 69 no Python, or not the package; 73 OUT can't
-be written.
+rows; 66 a file can't be read; 69 no Python, or no package for an SVG or PNG;
+73 OUT can't be written. A page that no browser shows (--open) is no failure.
 )";
 
 constexpr std::string_view kCdi = R"(Usage: cuslice cdi [-o FILE] [options]

@@ -55,7 +55,7 @@ cuslice \- a slice of a GPU for every CUDA program
 \fBcuslice top\fR \fB\-\-nodes\fR \fILIST\fR [\fB\-\-over\fR \fICOMMAND\fR] [\fB\-\-once\fR] [\fB\-\-json\fR]
 \fBcuslice set\fR \fB\-\-group\fR|\fB\-\-job\fR \fINAME\fR \fB\-\-limit\fR \fISIZE\fR
 \fBcuslice stats\fR \fIPID\fR [\fB\-\-json\fR]
-\fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR]
+\fBcuslice plot\fR \fIFILE\fR... [\fB\-o\fR \fIOUT\fR] [\fB\-\-title\fR \fITEXT\fR] [\fB\-\-open\fR]
 \fBcuslice cdi\fR [\fB\-o\fR \fIFILE\fR] [\fIoptions\fR]
 \fBcuslice jupyter install\fR [\fIoptions\fR]
 \fBcuslice doctor\fR [\fB\-\-json\fR] [\fIoptions\fR] [\fB\-\-\fR \fIprogram\fR [\fIargs\fR]]
@@ -92,7 +92,7 @@ a file is no recording or has no rows; it can't be read; the picture can't be wr
 .B 69
 There is no driver or no GPU, or no such job, group or process;
 .BR plot :
-there is no Python, or it lacks vl\-convert\-python.
+there is no Python, or for an SVG or a PNG it lacks vl\-convert\-python.
 .TP
 .B 75
 Others hold the memory; nothing was started.

@@ -12,25 +12,18 @@ until one is refused.
 import ctypes
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/plot"))
+from browser import Browser, find_browser  # noqa: E402
+
 KIB, MIB = 1 << 10, 1 << 20
-# Put into the page: points at the last refusal, as a reader's mouse would, once it is drawn.
-POINTING = """<script>
-const pointing = setInterval(() => {
-  const mark = [...document.querySelectorAll("svg .mark-symbol.role-mark path")].pop();
-  if (!mark) return;
-  clearInterval(pointing);
-  const box = mark.getBoundingClientRect();
-  const where = {bubbles: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2};
-  for (const kind of ["pointerover", "mouseover", "pointermove", "mousemove"])
-    mark.dispatchEvent(new MouseEvent(kind, where));
-}, 100);
-</script>"""
+# The picture's size, and the place in the second chart that it points at, as shares of its width and height.
+WIDTH, HEIGHT, POINT = 1200, 950, (0.47, 0.4)
+CHART = "document.querySelectorAll('.chart')[1].getBoundingClientRect()"
 
 
 def train():
@@ -61,21 +54,15 @@ def train():
 
 
 def photograph(page, picture, folder):
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if not browser:
+    if not find_browser():
         sys.exit("plot.py: there is no Chromium here: scripts/setup.sh browser")
-    page.write_text(POINTING.join(page.read_text().rpartition("</body>")[::2]))
-    words = ["--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--hide-scrollbars"]
-    # It takes root for a mistake, unless it is told so.
-    words += ["--no-sandbox"] if os.getuid() == 0 else []
-    words += [f"--user-data-dir={folder}/profile", "--window-size=1010,640", "--virtual-time-budget=5000"]
-    environment = {**os.environ, "HOME": folder}
-    subprocess.run(
-        [browser, *words, f"--screenshot={picture}", page.as_uri()],
-        env=environment,
-        check=True,
-        stderr=subprocess.DEVNULL,
-    )
+    browser = Browser(folder)
+    browser.look(page, WIDTH, HEIGHT)
+    x, y, width, height = browser.run(f"(({{x, y, width, height}}) => [x, y, width, height])({CHART})")
+    browser.move(x + width * POINT[0], y + height * POINT[1])
+    browser.settle()
+    picture.write_bytes(browser.picture())
+    browser.close()
 
 
 def main():
@@ -89,7 +76,8 @@ def main():
         subprocess.run([launcher, "run", *words, "--", sys.executable, __file__], env=environment, check=True)
         page = pathlib.Path(folder, "memory.html")
         for drawn in (out, page):
-            subprocess.run([launcher, "plot", recording, "-o", drawn], env=environment, check=True)
+            words = [launcher, "plot", recording, "-o", drawn, "--title", "python train.py"]
+            subprocess.run(words, env=environment, check=True)
         photograph(page, out.with_name("plot-page.png"), folder)
 
 

@@ -157,11 +157,16 @@ class Release(unittest.TestCase):
         )
         self.assertEqual(run("cuslice", "run", "--fake", "1xt4", "--", python, "-c", NAMES), "True True\n")
         self.assertEqual(run("python", "-c", NAMES, LD_LIBRARY_PATH=f"{place}/lib/cuslice/fake"), "True True\n")
-        # The environment's own Python draws recordings, whichever is in PATH. It lacks what comes with cuslice[plot].
-        (self.folder / "trace.csv").write_text("Time,Action,Pointer,Size\n00:00:00.000000,allocate,0x10,1\n")
-        drawn = subprocess.run(
-            [place / "bin/cuslice", "plot", self.folder / "trace.csv"], env=environment, text=True, capture_output=True
-        )
+        # The environment's own Python draws recordings, whichever is in PATH. It lacks what comes with cuslice[plot],
+        # which a page needs not.
+        recording = self.folder / "trace.csv"
+        recording.write_text("Time,Action,Pointer,Size\n00:00:00.000000,allocate,0x10,1\n")
+        words = [place / "bin/cuslice", "plot", recording]
+        drawn = subprocess.run(words, env=environment, text=True, capture_output=True)
+        self.assertEqual((drawn.returncode, drawn.stderr), (0, ""))
+        self.assertIn("<h1>trace.csv</h1>", recording.with_suffix(".html").read_text())
+        words += ["-o", self.folder / "trace.svg"]
+        drawn = subprocess.run(words, env=environment, text=True, capture_output=True)
         self.assertEqual(drawn.returncode, 69, drawn.stderr)
         self.assertIn(f"vl-convert-python, which {place}/bin/python3 lacks", drawn.stderr)
         metadata = run("python", "-c", "import importlib.metadata as m; print(m.requires('cuslice'))")

@@ -27,6 +27,7 @@ __all__ = [
     "GIB",
     "KIB",
     "MIB",
+    "UNKNOWN",
     "Gpu",
     "Moment",
     "RecordingError",

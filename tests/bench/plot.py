@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How long `cuslice plot` reads, and how much memory that takes: a training of several threads on two GPUs, made up, in
-both forms.
+"""How long `cuslice plot` takes to read a recording and make a page of it, and how much memory: a training of several
+threads on two GPUs, made up, in both forms.
 
   plot.py [ROWS [FOLDER]]                      default: 1,000,000; FOLDER is for the recordings, 140 bytes a row
 """
@@ -23,12 +23,13 @@ NOON = 20_000 * 86_400_000_000 + 43_200_000_000
 AT_ONCE = 10_000
 
 READ = """
-import json, resource, sys, time
+import resource, sys, time
 sys.path.insert(0, sys.argv[1])
-from cuslice import plot, recordings
+from cuslice import plot_page, plot_text, recordings
 begun, processor = time.monotonic(), time.process_time()
 followed = recordings.replay([sys.argv[2]], [])
-json.dumps(plot.specification(followed.gpus(), followed.first, followed.last))
+gpus = followed.gpus()
+plot_page.page(followed, gpus, plot_text.heading_of(followed, gpus, None, sys.argv[2:]), [])
 most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 print(f"{time.monotonic() - begun:.1f} s, {time.process_time() - processor:.1f} s of processor time, {most} MiB")
 """

@@ -90,6 +90,7 @@ TEST_CASE("bash completes commands, options, values and the program") {
         }
     }
     CHECK(offers("cuslice plot --", "--output"));
+    CHECK(offers("cuslice plot --", "--title"));
     CHECK(offered("cuslice plot comp") == Words{"completion"});  // a file, as are the script and what follows
     CHECK(offered("cuslice plot -o comp") == Words{"completion"});
     CHECK(offered("cuslice plot --output = comp") == Words{"completion"});

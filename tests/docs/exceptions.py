@@ -9,6 +9,7 @@ RELEASE = "needs a release's files, which take minutes to build; scripts/release
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
 SYSTEM = "changes this machine, or an image; tests/stub/ does it in roots of its own"
 PLOT = "needs vl-convert-python, a download of 30 MB; tests/plot/ draws the same where it is there"
+BROWSER = "opens a browser; tests/plot/command_test.py tries it with a stand-in"
 IMAGE = "needs a release's files; lab/release/image_test.py builds an image, loads it and runs the same in it"
 DROP_IN = "writes a folder of this machine; lab/kubernetes/drop_in_test.py writes one elsewhere"
 SLURM = "needs Slurm's daemons; lab/slurm/ runs them, with jobs like this one"
@@ -61,8 +62,7 @@ NOT_RUN = {
         "kubectl apply -f integrations/kubernetes/deployment.yaml": CLUSTER,
     },
     "docs/allocator.md": {
-        "cuslice plot trace.csv -o memory.html": PLOT,
-        "cuslice plot trace.csv": PLOT,
+        "cuslice plot trace.csv --open": BROWSER,
         "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
     },
     "docs/schedulers/slurm.md": {

@@ -13,7 +13,7 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
-from cuslice import plot, recording_compact, recording_csv, recordings  # noqa: E402
+from cuslice import recording_compact, recording_csv, recordings  # noqa: E402
 from made import MICROSECONDS_OF_A_DAY as DAY  # noqa: E402
 from made import UNIT, Compact, InAFolder, Row, as_compact, as_csv  # noqa: E402
 
@@ -29,13 +29,13 @@ ROWS = [
 
 
 class Both(InAFolder):
-    def picture(self, content):
-        result, notes = self.replay(content)
-        return plot.specification(result.gpus(), result.first, result.last), notes
-
     def test_both_forms_are_one_picture(self):
-        self.assertEqual(self.picture(as_csv(ROWS)), self.picture(as_compact(ROWS)))
-        self.assertEqual([panel["title"]["text"] for panel in self.picture(as_compact(ROWS))[0]["vconcat"]], [*UUIDS])
+        text, compact = (self.picture(form(ROWS))[0]["vconcat"] for form in (as_csv, as_compact))
+        self.assertEqual(text, compact)
+        self.assertEqual([panel["title"]["subtitle"].split(" · ")[1] for panel in compact], [*UUIDS])
+        text, compact = (self.page_data(form(ROWS)) for form in (as_csv, as_compact))
+        self.assertEqual((text.pop("processes"), compact.pop("processes")), ([""], ["812"]))
+        self.assertEqual(text, compact)
 
     def test_what_the_compact_form_can_say(self):
         for row in (
@@ -210,8 +210,8 @@ class Mistakes(InAFolder):
             for _ in range(chance.randrange(1, 4)):
                 content[chance.randrange(48, len(content))] = chance.randrange(256)
             try:
-                result, _ = self.replay(bytes(content))
-                plot.specification(result.gpus(), result.first, result.last)
+                self.picture(bytes(content))
+                self.page(bytes(content))
             except recordings.RecordingError:
                 pass
 

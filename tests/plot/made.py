@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings that the tests make up, in both forms."""
 
+import json
 import os
 import pathlib
+import re
 import struct
 import tempfile
 import unittest
 from typing import NamedTuple
 
-from cuslice import recordings
+from cuslice import plot_page, plot_text, plot_vega, recordings
 
 HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"
 ACTIONS = ("", "allocate", "free", "allocate failure")
@@ -140,6 +142,10 @@ def some_rows(chance, count, gpus=("GPU-a", "GPU-b"), start=0, pause=3000):
     return rows
 
 
+def data_of(page):
+    return json.loads(re.search('<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
 class InAFolder(unittest.TestCase):
     """Files that are gone afterwards, and what is made of them."""
 
@@ -158,6 +164,23 @@ class InAFolder(unittest.TestCase):
         notes = []
         names = [self.file(content, f"{i}.csv") for i, content in enumerate(contents)]
         return recordings.replay(names, notes), [note.replace(self.folder + "/", "") for note in notes]
+
+    def picture(self, *contents, title=None):
+        """The specification in Vega-Lite, and what is noted beside it."""
+        followed, notes = self.replay(*contents)
+        gpus = followed.gpus()
+        heading = plot_text.heading_of(followed, gpus, title, ["a.csv"])
+        return plot_vega.specification(followed, gpus, heading), notes
+
+    def page(self, *contents, title=None):
+        followed, notes = self.replay(*contents)
+        gpus = followed.gpus()
+        heading = plot_text.heading_of(followed, gpus, title, ["a.csv"])
+        return plot_page.page(followed, gpus, heading, notes)
+
+    def page_data(self, *contents):
+        """What the page's charts are drawn from."""
+        return data_of(self.page(*contents))
 
     def gpus(self, *contents):
         """What is drawn of each GPU."""

@@ -14,7 +14,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
-from cuslice import plot, recordings  # noqa: E402
+from cuslice import plot_text, plot_vega, recordings  # noqa: E402
 from made import HEADER, InAFolder  # noqa: E402
 
 MIB = 1 << 20
@@ -162,9 +162,9 @@ class Reading(InAFolder):
         most = (1 << 64) - 1
         text = HEADER + row(1, "allocate", most, most, held=most) + row(2, "allocate", 16, most, limit=most, held=most)
         for texts in ((text,), (text, text), (text, text.replace("00:00:02", f"{10**20}:00:02"))):
-            result, _ = self.replay(*texts)
-            json.dumps(plot.specification(result.gpus(), result.first, result.last))
-            self.assertGreaterEqual(result.gpus()[0].peak, 2 * most)
+            json.dumps(self.picture(*texts)[0])
+            self.page(*texts)
+            self.assertGreaterEqual(self.replay(*texts)[0].gpus()[0].peak, 2 * most)
 
     def test_frees_of_unknown_memory_are_noted(self):
         result, notes = self.replay(HEADER + row(1, "allocate", 16, 1) + row(2, "free", 32, 5))
@@ -173,17 +173,13 @@ class Reading(InAFolder):
 
 
 class Picture(InAFolder):
-    def picture(self, *texts):
-        result, _ = self.replay(*texts)
-        return plot.specification(result.gpus(), result.first, result.last)
-
     @staticmethod
     def data(panel, layer):
         return panel["layer"][layer]["data"]["values"]
 
     def test_a_panel_for_each_gpu_with_areas_lines_and_marks(self):
         limit = 100 * MIB
-        picture = self.picture(
+        picture, _ = self.picture(
             HEADER
             + row(1, "allocate", 16, 1024, "GPU-a", limit, 30 * MIB)
             + row(2, "allocate", 32, 8 * MIB, "GPU-a", limit, 38 * MIB)
@@ -191,10 +187,12 @@ class Picture(InAFolder):
             + row(3, "allocate", 48, MIB, "GPU-b")
         )
         json.dumps(picture)
-        self.assertEqual([panel["title"]["text"] for panel in picture["vconcat"]], ["GPU-a", "GPU-b"])
+        self.assertEqual([panel["title"]["text"] for panel in picture["vconcat"]], ["GPU 0", "GPU 1"])
         first, second = picture["vconcat"]
-        self.assertEqual(first["title"]["subtitle"], "limit 100.0 MiB, at most 8.0 MiB live, refused once")
-        self.assertEqual(second["title"]["subtitle"], "no limit recorded, at most 1.0 MiB live")
+        self.assertEqual(
+            first["title"]["subtitle"], "limit 100 MiB, peak live 8 MiB, peak held 38 MiB, refused once · GPU-a"
+        )
+        self.assertEqual(second["title"]["subtitle"], "limit not recorded, peak live 1 MiB, refused never · GPU-b")
         areas = self.data(first, 0)
         self.assertEqual([point["b"] for point in areas if point["c"] == "up to 16 MiB"], [0, 8, 8, 8])
         self.assertEqual([point["s"] for point in areas if point["c"] == "up to 64 KiB"], [0, 1, 1.5, 2])
@@ -203,7 +201,7 @@ class Picture(InAFolder):
             lines, {("limit", 0, 100), ("limit", 2, 100), ("held", 0, 30), ("held", 1, 38), ("held", 2, 38)}
         )
         (mark,) = self.data(first, 2)
-        self.assertEqual((mark["s"], mark["size"], mark["label"]), (1.5, "90.0 MiB", "90.0 MiB"))
+        self.assertEqual((mark["s"], mark["label"]), (1.5, "90 MiB"))
         self.assertEqual(self.data(second, 1), [])
         self.assertNotIn("http", json.dumps(picture))
 
@@ -237,17 +235,19 @@ class Picture(InAFolder):
         self.assertEqual(gpu.refused, sum(",allocate failure," in one for one in rows))
         largest = (4 << 30) + max(i * 7 % 9973 for i in range(0, 20_000, 20))
         self.assertEqual(max(refusal.size for refusal in gpu.refusals), largest)
-        marks = self.data(plot.panel(gpu, result.first, result.last, plot.unit_of([gpu])), 2)
-        self.assertLessEqual(len([mark for mark in marks if mark["label"]]), plot.MOST_LABELS + 1)
+        scales = plot_vega.Scales(result.first, result.last, plot_vega.unit_of([gpu]))
+        panel = plot_vega.panel(gpu, plot_text.GpuHeading("GPU", "", []), scales)
+        marks = self.data(panel, 2)
+        self.assertLessEqual(len([mark for mark in marks if mark["label"]]), plot_vega.MOST_LABELS + 1)
 
     def test_nothing_of_a_recording_is_markup(self):
         hostile = "</script><script>alert(1)</script>&\"'"
-        written = json.dumps(self.picture(HEADER + row(1, "allocate", 16, 1, hostile)))
+        written = json.dumps(self.picture(HEADER + row(1, "allocate", 16, 1, hostile), title=hostile)[0])
         self.assertNotIn("<", written)
         self.assertNotIn("&", written)
 
     def test_all_at_one_moment_and_of_no_size(self):
-        picture = self.picture(HEADER + row(1, "allocate failure", 0, 0))
+        picture, _ = self.picture(HEADER + row(1, "allocate failure", 0, 0))
         x, y = (picture["vconcat"][0]["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy")
         self.assertGreater(x[1], x[0])
         self.assertGreater(y[1], y[0])

@@ -213,9 +213,9 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
 TEST_CASE("plot explains what it takes and its exit codes, and leaves words behind -- to the program that draws") {
     const Outcome help = cuslice({"plot", "--help"});
     CHECK(help.exit_code == 0);
-    CHECK(contains(help.out, "Usage: cuslice plot FILE... [-o OUT]\n"));
-    for (const char* part :
-         {"Examples:", "--output OUT", ".html", ".svg", ".png", "vl-convert-python", "64", "65", "66", "69", "73"}) {
+    CHECK(contains(help.out, "Usage: cuslice plot FILE... [-o OUT] [--title TEXT] [--open]\n"));
+    for (const char* part : {"Examples:", "--output OUT", "--title TEXT", "--open ", ".html", ".svg", ".png",
+                             "vl-convert-python", "64", "65", "66", "69", "73"}) {
         INFO(part);
         CHECK(contains(help.out, part));
     }
