@@ -13,20 +13,21 @@ MOST_LISTED = 10  # at one moment
 MOST_FOLLOWED = 1024  # live blocks of a GPU; of more, the smaller ones are no longer followed
 FEW_FOLLOWED = MOST_FOLLOWED // 4  # so few have room for smaller ones again
 MOST_ENDED = 1024  # before those that nothing lists are forgotten
+BATCHES = 8  # of rows, between two searches for the leaders
 NEVER = -1
 
 
 class Block:
     """An allocation. Where it is listed nowhere, nobody asks when it ended."""
 
-    __slots__ = ("size", "address", "process", "source", "row", "end_row", "begun", "ended", "listed")
+    __slots__ = ("size", "key", "source", "row", "end_row", "begun", "ended", "listed", "leads")
 
-    def __init__(self, size: int, address: int, process: int, source: Tuple[object, object], row: int, begun: int):
-        self.size, self.address, self.process = size, address, process
+    def __init__(self, size: int, key: int, source: Tuple[object, object], row: int, begun: int) -> None:
+        self.size, self.key = size, key
         self.source = source  # thread and stream, as the recording has them
         self.row, self.end_row = row, NEVER  # the rows at which it comes and goes
         self.begun, self.ended = begun, NEVER  # the times of these
-        self.listed = False
+        self.listed = self.leads = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Block) and self._values() == other._values()
@@ -36,6 +37,14 @@ class Block:
 
     def _values(self) -> Tuple[int, ...]:
         return self.size, self.address, self.process, self.thread, self.stream, self.begun, self.ended
+
+    @property
+    def address(self) -> int:
+        return self.key & (1 << 64) - 1
+
+    @property
+    def process(self) -> int:
+        return self.key >> 64
 
     @property
     def thread(self) -> int:
@@ -64,11 +73,39 @@ def rank(block: Block) -> Tuple[int, int]:
     return block.size, -block.row
 
 
+def key_of(process: int, address: int) -> int:
+    """Processes may have the same addresses."""
+    return process << 64 | address
+
+
+class Leaders:
+    """As many blocks as a list has that were the largest at some moment, for as long as all of them are live: no smaller
+    block is listed meanwhile."""
+
+    __slots__ = ("known", "size", "row", "_blocks")
+
+    def __init__(self) -> None:
+        self.known = False
+        self.size = self.row = 0  # of the smallest, and of the last one that came
+        self._blocks: List[Block] = []
+
+    def choose(self, blocks: List[Block]) -> None:
+        for block in self._blocks:
+            block.leads = False
+        self._blocks = blocks
+        self.known = len(blocks) == MOST_LISTED
+        if not self.known:
+            return
+        self.size, self.row = blocks[-1].size, max(block.row for block in blocks)
+        for block in blocks:
+            block.leads = True
+
+
 class Blocks:
     """The largest live blocks of one GPU. All of `size >= floor` are followed; a block that comes and goes within one
     batch of rows, with no peak between, costs its reader no more than an entry in `young`."""
 
-    __slots__ = ("floor", "young", "old", "unlisted", "_ended", "_missing", "_missing_since")
+    __slots__ = ("floor", "young", "old", "unlisted", "_ended", "_missing", "_missing_since", "_leaders", "_wait")
 
     def __init__(self) -> None:
         self.floor = 0
@@ -78,21 +115,27 @@ class Blocks:
         self._ended: List[Block] = []  # in this stretch of time
         self._missing = 0  # blocks up to this size are followed no longer
         self._missing_since = NEVER  # the first row that made one of them
-
-    @staticmethod
-    def key_of(process: int, address: int) -> int:
-        """Processes may have the same addresses."""
-        return process << 64 | address
+        self._leaders = Leaders()
+        self._wait = 0  # batches until they are looked for
 
     def settle(self, rows: Rows, before: int) -> None:
         """The batch of rows is over."""
+        times, sources = rows.times, rows.sources
         for key, (size, row) in self.young.items():
-            self.old[key] = block_of(key, size, row, rows, before)
+            self.old[key] = Block(size, key, sources[row], before + row, times[row])
         self.young.clear()
+        self._look_for_leaders()
         if len(self.old) > MOST_FOLLOWED:
             self._leave_small_ones()
         elif len(self.old) < FEW_FOLLOWED:
             self.floor = 0
+
+    def _look_for_leaders(self) -> None:
+        if self._wait > 0:
+            self._wait -= 1
+        elif not self._leaders.known:
+            self._leaders.choose(nlargest(MOST_LISTED, self.old.values(), key=BY_SIZE))
+            self._wait = BATCHES
 
     def _leave_small_ones(self) -> None:
         kept = nlargest(MOST_FOLLOWED // 2, self.old.items(), key=lambda item: item[1].size)
@@ -111,15 +154,29 @@ class Blocks:
             self.end_young(key, young, row, rows, before, peaks)
             return
         block = self.old.pop(key, None)
-        if block is not None and (block.listed or block.row <= peaks[0] or block.row <= peaks[1]):
+        if block is None:
+            return
+        if block.leads:
+            self._leaders.known = False
+        if block.listed or self._may_be_listed(block.size, block.row, peaks):
             self._keep(block, row, rows, before, peaks)
 
     def end_young(
         self, key: int, young: Tuple[int, int], row: int, rows: Rows, before: int, peaks: Tuple[int, int]
     ) -> None:
         """The same of a block that came in this batch, and is in `young` no more."""
-        if before + young[1] <= max(peaks):
-            self._keep(block_of(key, *young, rows, before), row, rows, before, peaks)
+        size, begun = young
+        if self._may_be_listed(size, before + begun, peaks):
+            self._keep(
+                Block(size, key, rows.sources[begun], before + begun, rows.times[begun]), row, rows, before, peaks
+            )
+
+    def _may_be_listed(self, size: int, row: int, peaks: Tuple[int, int]) -> bool:
+        """True if a block that is live until now may be one of the largest at a peak."""
+        leaders = self._leaders
+        if leaders.known and size < leaders.size:  # at a peak at which all of those were there it can't be
+            return row <= peaks[0] < leaders.row or row <= peaks[1] < leaders.row
+        return row <= peaks[0] or row <= peaks[1]
 
     def _keep(self, block: Block, row: int, rows: Rows, before: int, peaks: Tuple[int, int]) -> None:
         block.end_row, block.ended = before + row, rows.times[row]
@@ -146,8 +203,3 @@ class Blocks:
 
     def _largest_ended(self, row: int) -> List[Block]:
         return nlargest(MOST_LISTED, [block for block in self._ended if block.row <= row < block.end_row], key=rank)
-
-
-def block_of(key: int, size: int, row: int, rows: Rows, before: int) -> Block:
-    address = key & (1 << 64) - 1
-    return Block(size, address, key >> 64, rows.sources[row], before + row, rows.times[row])

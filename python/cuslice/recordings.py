@@ -14,7 +14,7 @@ from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-from .recording_blocks import Blocks
+from .recording_blocks import key_of
 from .recording_compact import MAGIC, Compact
 from .recording_csv import Csv
 from .recording_moments import CLASSES, GIB, KIB, MIB, MOST_REFUSALS, STRETCHES
@@ -182,7 +182,7 @@ class Replay:
             entry = self._blocks[process][address] = tally.entry(size)
             tally.change(size, entry[1])
             if size >= tally.blocks.floor:
-                tally.blocks.young[Blocks.key_of(process, address)] = size, row
+                tally.blocks.young[key_of(process, address)] = size, row
         elif action == FREE:
             self.strays += not self._free(rows, row, process, address, changed)
         else:
@@ -207,14 +207,14 @@ class Replay:
             return False
         size, size_class, tally = entry
         tally.change(-size, size_class)
-        tally.end_block(Blocks.key_of(process, address), rows, row, self._rows)
+        tally.end_block(key_of(process, address), rows, row, self._rows)
         changed[tally.name] = tally
         return True
 
     def _end(self, process: int, rows: Rows, row: int) -> None:
         for address, (size, size_class, tally) in self._blocks[process].items():
             tally.change(-size, size_class)
-            tally.end_block(Blocks.key_of(process, address), rows, row, self._rows)
+            tally.end_block(key_of(process, address), rows, row, self._rows)
         self._blocks[process].clear()
         for tally in self._tallies.values():
             tally.forget(process)

@@ -2,7 +2,7 @@
 """What is to be drawn of rows, as slowly and plainly as can be: everything is kept, and thinned out at the end."""
 
 from cuslice import recordings
-from cuslice.recording_blocks import Block
+from cuslice.recording_blocks import Block, key_of
 
 MOST_MOMENTS, MOST_REFUSALS, MOST_LISTED = 900, 200, 10
 
@@ -59,7 +59,7 @@ def follow(files):
         else:
             forget()
         if row.action == "allocate":
-            block = Block(row.size, row.address, process, (row.thread, row.stream), number, time)
+            block = Block(row.size, key_of(process, row.address), (row.thread, row.stream), number, time)
             blocks[process][row.address] = block, gpu
             gpu.begin(block)
         if row.limit >= 0:
