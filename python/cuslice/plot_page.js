@@ -115,12 +115,12 @@ function streamText(stream) {
   return stream < 0 ? "–" : stream === 0 ? "0" : "0x" + stream.toString(16);
 }
 
-// Beside the pointer, on the side that has room; a narrow window has it at its foot.
+// Beside the pointer, on the side that has room; a narrow window has it at its foot or head, away from the finger.
 function place(x, y) {
   const narrow = window.innerWidth <= NARROW;
   readout.style.left = narrow ? "" : "0px";
   readout.style.top = narrow ? "" : "0px";
-  document.body.style.paddingBottom = narrow ? `${readout.offsetHeight}px` : "";
+  readout.classList.toggle("above", narrow && y > window.innerHeight * 0.55);
   if (narrow) return;
   const { offsetWidth: width, offsetHeight: height } = readout;
   const left = x + 18 + width < window.innerWidth - 8 ? x + 18 : x - 18 - width;

@@ -2,6 +2,7 @@
 // One GPU's chart: areas of live memory by the blocks' size, what is held, the limit, and refusals.
 const MARGIN = { top: 24, right: 14, bottom: 26, left: 70 };
 const NARROW = 640; // pixels: the same as in the style
+const APART = 36; // pixels between the sizes of refusals
 const NEAR = 7; // pixels from the cursor to a refusal that it shows
 
 // The last of these rising times that isn't later; -1 before the first.
@@ -74,13 +75,12 @@ class Chart {
       const text = size ? sizeText(size) : "0";
       shape("text", { x: MARGIN.left - 8, y: y + 4, "text-anchor": "end" }, this.svg, text);
     }
-    const { step, ticks } = timeTicks(view.from, view.to, this.width / 90);
-    for (const time of ticks) {
+    for (const [time, text] of labelledTicks(view.from, view.to, this.width)) {
       const x = Math.round(this.x(time)) + 0.5;
       shape("line", { class: "grid", x1: x, x2: x, y1: MARGIN.top, y2: bottom }, this.svg);
       const anchor = right - x < 30 ? "end" : "middle";
       const at = anchor === "end" ? right + MARGIN.right - 2 : x;
-      shape("text", { class: "time", x: at, y: bottom + 18, "text-anchor": anchor }, this.svg, tickText(time, step, view.to));
+      shape("text", { class: "time", x: at, y: bottom + 18, "text-anchor": anchor }, this.svg, text);
     }
   }
 
@@ -134,7 +134,7 @@ class Chart {
       const half = text.length * 3.8;
       const right = MARGIN.left + this.width - half;
       const x = Math.min(right, Math.max(MARGIN.left + half, this.x(time)));
-      if (taken.some((other) => Math.abs(other.x - x) < other.half + half + 6)) continue;
+      if (taken.some((other) => Math.abs(other.x - x) < other.half + half + APART)) continue;
       taken.push({ x, half });
       shape("text", { class: "refused-text", x, y: MARGIN.top - 12, "text-anchor": "middle" }, this.svg, text);
     }

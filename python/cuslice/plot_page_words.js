@@ -66,6 +66,17 @@ function timeTicks(from, to, most) {
   return { step, ticks };
 }
 
+// As many ticks as have room beside each other, and their texts.
+function labelledTicks(from, to, width) {
+  for (const room of width < 500 ? [62, 90, 120, 180] : [96, 130, 180]) {
+    const { step, ticks } = timeTicks(from, to, width / room);
+    const texts = ticks.map((time) => tickText(time, step, to));
+    const longest = Math.max(0, ...texts.map((text) => text.length)) * 7 + 16;
+    if (longest <= (step / (to - from)) * width) return ticks.map((time, at) => [time, texts[at]]);
+  }
+  return [];
+}
+
 function tickText(time, step, to) {
   const [unit, name] = SCALES.find(([unit]) => to >= 2 * unit || unit === 1);
   if (unit <= 1_000_000) return trimmed(time / unit, Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9))) + " " + name;

@@ -94,24 +94,28 @@ def overlap(one, other):
     return min(min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1]))
 
 
+def setUpModule():
+    global browser, page
+    # Not in /tmp, which some browsers may not read.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="plot-", dir=FOLDER))
+    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    recording, page = folder / "trace.csv", folder / "a.html"
+    recording.write_bytes(as_compact(rows()))
+    followed = recordings.replay([str(recording)], [])
+    gpus = followed.gpus()
+    heading = plot_text.heading_of(followed, gpus, "python train.py --batch 64", [str(recording)])
+    page.write_text(plot_page.page(followed, gpus, heading, ["the last row is cut off"]))
+    browser = Browser(folder)
+    unittest.addModuleCleanup(browser.close)
+
+
 class Page(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        # Not in /tmp, which some browsers may not read.
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="plot-", dir=FOLDER))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.page = cls.folder / "a.html"
-        recording = cls.folder / "trace.csv"
-        recording.write_bytes(as_compact(rows()))
-        followed = recordings.replay([str(recording)], [])
-        gpus = followed.gpus()
-        heading = plot_text.heading_of(followed, gpus, "python train.py --batch 64", [str(recording)])
-        cls.page.write_text(plot_page.page(followed, gpus, heading, ["the last row is cut off"]))
-        cls.browser = Browser(cls.folder)
-        cls.addClassCleanup(cls.browser.close)
+    @property
+    def browser(self):
+        return browser
 
     def look(self, width=1400, **how):
-        self.browser.look(self.page, width, **how)
+        browser.look(page, width, **how)
         self.addCleanup(lambda: self.assertEqual(self.browser.said, []))
 
     def box(self, selector, number=0):
@@ -176,6 +180,26 @@ class Layout(Page):
                     self.assertGreater(len(texts), 30)
                     self.assert_tidy(texts, width)
                     self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+
+    def test_nor_does_it_at_any_zoom(self):
+        for width in (360, 1400):
+            self.look(width)
+            for _ in range(9):
+                self.browser.run("document.getElementById('in').click()")
+                self.assert_tidy(self.texts(), width)
+                self.assertGreater(len(self.ticks()[0]), 0)
+            self.browser.run("for (let i = 0; i < 20; i++) document.getElementById('in').click()")
+            self.assert_tidy(self.texts(), width)
+
+    def test_a_phones_readout_leaves_the_finger_alone(self):
+        self.look(400, height=700)
+        for chart in (0, 1):
+            self.browser.run(f"document.querySelectorAll('.chart')[{chart}].scrollIntoView({{block: 'center'}})")
+            _, top, _, bottom = self.box(".chart", chart)
+            self.hover(5, chart)
+            left, readout_top, right, readout_bottom = self.box("#readout")
+            self.assertTrue(readout_bottom <= (top + bottom) / 2 or readout_top >= (top + bottom) / 2)
+            self.assertEqual((left, right), (0, 400))
 
     def test_the_readout_is_within_the_window(self):
         for width in (400, 1400):
@@ -341,6 +365,8 @@ class Zooming(Page):
 
     def test_a_finger_reads_and_two_zoom(self):
         self.look(400, touch=True)
+        # The browser itself scrolls the page by a finger that moves up or down, and zooms by none.
+        self.assertEqual(self.browser.run("getComputedStyle(document.querySelector('.chart')).touchAction"), "pan-y")
         whole = self.ticks()
         _, top, _, bottom = self.box(".chart")
         middle = (top + bottom) / 2
