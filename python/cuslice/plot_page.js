@@ -19,7 +19,9 @@ function isWhole() {
 function draw() {
   for (const chart of charts) chart.draw();
   const whole = String(isWhole());
-  for (const id of ["reset", "out", "earlier", "later"]) document.getElementById(id).setAttribute("aria-disabled", whole);
+  for (const id of ["reset", "out", "earlier", "later"]) {
+    document.getElementById(id).setAttribute("aria-disabled", whole);
+  }
   showReading();
 }
 
@@ -93,11 +95,12 @@ function fillBlocks(gpu, at, time) {
     ["Address", "address", ([, , , address]) => address],
   ];
   if (gpu.blocks.some((block) => block[4] >= 0)) columns.push(["Thread", "thread", (block) => known(block[4])]);
-  if (data.processes.length > 1) columns.push(["Process", "process", (block) => data.processes[block[6]] || `file ${block[6] + 1}`]);
+  if (data.processes.length > 1) columns.push(["Process", "process", (block) => processText(block[6])]);
   if (gpu.blocks.some((block) => block[5] > 0)) columns.push(["Stream", "stream", (block) => streamText(block[5])]);
   columns.push(["Age", "age", ([begun]) => durationText(Math.max(0, time - begun), 1)]);
   const table = element("table", {}, readout);
-  element("caption", {}, table, blocks.length > 1 ? `The ${blocks.length} largest live blocks` : "The largest live block");
+  const several = blocks.length > 1;
+  element("caption", {}, table, several ? `The ${blocks.length} largest live blocks` : "The largest live block");
   const head = element("tr", {}, element("thead", {}, table));
   for (const [name] of columns) element("th", { scope: "col" }, head, name);
   const body = element("tbody", {}, table);
@@ -109,6 +112,10 @@ function fillBlocks(gpu, at, time) {
 
 function known(number) {
   return number < 0 ? "–" : String(number);
+}
+
+function processText(number) {
+  return data.processes[number] || `file ${number + 1}`;
 }
 
 function streamText(stream) {

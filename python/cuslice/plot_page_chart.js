@@ -42,6 +42,12 @@ class Chart {
     return MARGIN.left + ((time - view.from) / (view.to - view.from)) * this.width;
   }
 
+  // The same of a path's points, of which those out of sight stay near: dashes of a line as long as a whole recording in
+  // microseconds take a browser seconds to draw.
+  nearX(time) {
+    return Math.min(MARGIN.left + this.width + 40, Math.max(MARGIN.left - 40, this.x(time))).toFixed(1);
+  }
+
   time(x) {
     const share = Math.min(1, Math.max(0, (x - MARGIN.left) / this.width));
     return view.from + share * (view.to - view.from);
@@ -62,8 +68,10 @@ class Chart {
     this.drawLine(inside, "held", this.gpu.held);
     this.drawLine(inside, "limit", this.gpu.limit);
     this.drawRefusals(inside);
-    this.selection = shape("rect", { class: "select", y: MARGIN.top, height: this.height, visibility: "hidden" }, inside);
-    this.cursor = shape("line", { class: "cursor", y1: 0, y2: MARGIN.top + this.height, visibility: "hidden" }, inside);
+    const hidden = { visibility: "hidden" };
+    this.selection = shape("rect", { class: "select", y: MARGIN.top, height: this.height, ...hidden }, inside);
+    const ends = { y1: MARGIN.top - 8, y2: MARGIN.top + this.height };
+    this.cursor = shape("line", { class: "cursor", ...ends, ...hidden }, inside);
   }
 
   drawAxes() {
@@ -96,7 +104,7 @@ class Chart {
     let path = "";
     let open = false;
     for (let at = begin; at <= end; at += 1) {
-      const [x, known] = [this.x(this.gpu.times[at]).toFixed(1), values(at) >= 0];
+      const [x, known] = [this.nearX(this.gpu.times[at]), values(at) >= 0];
       if (open) path += `H${x}`;
       if (known) path += `${open ? "V" : `M${x},`}${this.y(values(at)).toFixed(1)}`;
       open = known;
@@ -111,8 +119,8 @@ class Chart {
     const base = this.y(0).toFixed(1);
     classes.forEach((name, from) => {
       const sums = (at) => live[at].slice(from).reduce((sum, size) => sum + size, 0);
-      const left = this.x(times[begin]).toFixed(1);
-      const right = this.x(times[end]).toFixed(1);
+      const left = this.nearX(times[begin]);
+      const right = this.nearX(times[end]);
       const path = `M${left},${base}${this.steps(sums).replace(/^M[^,]*,/, "V")}H${right}V${base}Z`;
       shape("path", { class: `area class-${name}`, d: path }, inside);
     });

@@ -79,7 +79,10 @@ function labelledTicks(from, to, width) {
 
 function tickText(time, step, to) {
   const [unit, name] = SCALES.find(([unit]) => to >= 2 * unit || unit === 1);
-  if (unit <= 1_000_000) return trimmed(time / unit, Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9))) + " " + name;
+  if (unit <= 1_000_000) {
+    const digits = Math.max(0, Math.ceil(Math.log10(unit / step) - 1e-9));
+    return trimmed(time / unit, digits) + " " + name;
+  }
   const hours = Math.floor(time / 3_600_000_000);
   const minutes = String(Math.floor(time / 60_000_000) % 60).padStart(2, "0");
   const seconds = trimmed((time / 1_000_000) % 60, Math.max(0, Math.ceil(6 - Math.log10(step) - 1e-9)));
