@@ -2,6 +2,7 @@
 #include "cli/top/keys.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace cuslice::cli::top {
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/top/prompt.h"
 
+#include <cstddef>
+
 namespace cuslice::cli::top {
 namespace {
 
