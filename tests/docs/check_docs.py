@@ -14,7 +14,7 @@
 - docs/stability.md names every heading of settings and every command once, and the formats that files have;
 - every file and folder that docs/architecture.md, docs/design/ and the results of benchmarks and mutants name exists,
   and so does each function in the walks of an allocation, in its file;
-- README.zh-CN.md has the links, the commands and the rows of README.md;
+- README.zh-CN.md has the links, the commands and the rows of README.md, and so has each other translation those of its page;
 - no line is longer than 100 columns, but rows of tables, output of programs, what is generated, and Chinese, in which a
   line break would be shown as a space.
 """
@@ -31,7 +31,7 @@ sys.dont_write_bytecode = True
 import list_functions
 
 FAKE = ROOT / "fake"
-TRANSLATION = ROOT / "README.zh-CN.md"
+TRANSLATIONS = [ROOT / "README.zh-CN.md", *sorted((ROOT / "docs").rglob("*.zh-CN.md"))]
 MOST_COLUMNS = 100
 MOST_UNRELEASED = 100
 GROUPS = "Added", "Changed", "Fixed", "Removed"
@@ -39,7 +39,7 @@ problems = []
 
 
 def documents():
-    return [ROOT / "README.md", TRANSLATION, *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", TRANSLATIONS[0], *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def prose(text):
@@ -107,7 +107,7 @@ def check_index():
         if not 3 <= len(entries) <= 6:
             problems.append(f"docs/README.md: {reader}: {len(entries)} pages, not three to six")
     linked = {(index.parent / target.partition("#")[0]).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", text)}
-    pages = {page for folder in ("docs", "docs/schedulers") for page in (ROOT / folder).glob("*.md")} - {index}
+    pages = {page for folder in ("docs", "docs/schedulers", "docs/tutorials") for page in (ROOT / folder).glob("*.md")} - {index}
     problems.extend(f"docs/README.md does not link to {page.relative_to(ROOT)}" for page in sorted(pages - linked))
 
 
@@ -281,22 +281,25 @@ def check_walks():
         problems.append("docs/architecture.md has no walk of an allocation: this check is blind")
 
 
-def check_translation():
-    """A section that was added to the README, or changed in what it links or runs, and not translated."""
-    def parts(path):
+def check_translations():
+    """A section that was added to a page, or changed in what it links or runs, and not translated."""
+    def parts(path, own):
         text = path.read_text()
         blocks = re.findall(r"^```.*?^```", text, re.M | re.S)
         return {
-            # To a heading of its own, a page links in its own language.
-            "links": sorted(link for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)) if not re.match("#|README", link)),
+            # To a heading of its own, a page links in its own language, and so it may to a page that is translated.
+            "links": sorted(link.replace(".zh-CN", "") for link in re.findall(r"\]\(([^)\s]+)\)", prose(text)) if not re.match(own, link)),
             "commands": [re.sub(r"\s+# .*", "", line) for block in blocks for line in block.split("\n")],
             "headings": [len(mark) for mark in re.findall("^(#+) ", prose(text), re.M)],
             "rows": [row.count("|") for row in re.findall(r"^\|.*\|$", text, re.M)],
         }  # fmt: skip
 
-    original, translated = parts(ROOT / "README.md"), parts(TRANSLATION)
-    problems.extend(f"{TRANSLATION.name} has other {what} than README.md: {translated[what]}, not {original[what]}"
-                    for what in original if original[what] != translated[what])
+    for translation in TRANSLATIONS:
+        page = translation.with_name(translation.name.replace(".zh-CN", ""))
+        own = f"#|{re.escape(page.stem)}"
+        original, translated = parts(page, own), parts(translation, own)
+        problems.extend(f"{translation.name} has other {what} than {page.name}: {translated[what]}, not {original[what]}"
+                        for what in original if original[what] != translated[what])
 
 
 def lines_to_measure(document):
@@ -321,7 +324,7 @@ def is_record(document):
 def check_widths():
     more = [ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
     for document in [*documents(), *more]:
-        if document == TRANSLATION or is_record(document):
+        if document in TRANSLATIONS or is_record(document):
             continue
         for number, line in lines_to_measure(document):
             if len(line) > MOST_COLUMNS:
@@ -331,7 +334,7 @@ def check_widths():
 
 for check in (check_pictures, check_coverage, check_links, check_index, check_fake_gpu, check_troubleshooting,
               check_variables, check_options, check_stability, check_changelog, check_paths, check_walks,
-              check_translation, check_widths):
+              check_translations, check_widths):
     check()
 print("\n".join(problems) or f"{len(documents())} documents agree with the sources")
 sys.exit(bool(problems))

@@ -3,7 +3,7 @@
 
 # Programs that not every machine has, or lets do their work: what is tried first. A command that needs one is run where
 # that ends with 0.
-WHERE_IT_WORKS = {"man": (), "bwrap": ("--dev-bind", "/", "/", "true"), "runtime_fill_static": ()}
+WHERE_IT_WORKS = {"man": (), "bwrap": ("--dev-bind", "/", "/", "true"), "runtime_fill_static": (), "pytest": ("--version",)}
 
 RELEASE = "needs a release's files, which take minutes to build; scripts/release_check.sh installs and removes them"
 ROOT = "changes this machine's packages; scripts/release_check.sh does it in a root of its own"
@@ -19,6 +19,14 @@ PACKAGES = "installs gigabytes of packages; lab/compat/page_test.py holds the pa
 CLUSTER = "needs a cluster; lab/kubernetes/ validates the manifests, and runs programs with what they say"
 
 SYSTEMD = "changes this machine's services; tests/recipes/ has systemd-analyze verify read the units, and runs their commands"
+
+SERVER = "needs a model server and a model, which was not tried; the page says so"
+MODEL_SERVER = {
+    "cuslice run --limit 40GiB -- vllm serve MODEL": SERVER,
+    "cuslice run --limit 12GiB -- ollama serve": SERVER,
+    "cuslice run --limit 8GiB -- llama-server -m MODEL.gguf -ngl 99": SERVER,
+    "cuslice run --limit 30GiB -- python train.py": "needs a GPU of that size",
+}
 
 README = {
     "pip install .": "builds all of the product, and installs it",
@@ -78,6 +86,19 @@ NOT_RUN = {
         "srun --cuslice-limit=4 ./a.out": SLURM,
     },
     "docs/python.md": {
+        "pytest --fake-gpus 4xh200": PYTEST,
+        "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
+    },
+    "docs/tutorials/model-server.md": MODEL_SERVER,
+    "docs/tutorials/model-server.zh-CN.md": MODEL_SERVER,
+    "docs/tutorials/slurm.md": {
+        "sinfo -o '%P %N %G'": SLURM,
+        "srun --gres=shard:1 cuslice devices": SLURM,
+        "srun --gres=shard:1 python3 hold.py 5000": SLURM,
+        "srun --gres=shard:2 python3 hold.py 5000": SLURM,
+        "srun -w n1 cuslice ps": SLURM,
+    },
+    "docs/tutorials/pytest.md": {
         "pytest --fake-gpus 4xh200": PYTEST,
         "pytest --fake-gpus 2xa100-40g,1xt4 -n 8": PYTEST,
     },

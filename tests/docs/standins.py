@@ -105,6 +105,7 @@ class Stage:
         for name in ("a.out", "program", "multi_gpu_test"):
             shutil.copy(self.build / "samples/driver_fill", self.folder / name)
         shutil.copy(self.static, self.folder / "static")
+        self.install_package(programs)
         for name in ("python", "python3"):
             (programs / name).symlink_to(os.path.realpath(sys.executable))
         for name, text in (("torchrun", TORCHRUN), ("ssh", SSH)):
@@ -113,9 +114,20 @@ class Stage:
         path = [programs, self.prefix / "bin", self.build / "lib/cuslice/samples", self.build / "samples"]
         self.environment = {
             "PATH": ":".join([*map(str, path), os.environ["PATH"]]), "HOME": str(self.top / "home"), "LC_ALL": "C.UTF-8",
-            "CUSLICE_DIR": str(self.ledgers), "CUSLICE_FAKE_DIR": str(fakes), "CUSLICE_FAKE": str(machine)}
+            "PYTHONPATH": str(self.top / "site"), "CUSLICE_DIR": str(self.ledgers), "CUSLICE_FAKE_DIR": str(fakes), "CUSLICE_FAKE": str(machine)}
         self.count = 0
         return self
+
+    def install_package(self, programs):
+        """The Python package as pip would have installed it, and pytest where scripts/setup.sh has put one."""
+        info = self.top / "site/cuslice.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cuslice\nVersion: 0\n")
+        (info / "entry_points.txt").write_text("[pytest11]\ncuslice = cuslice.pytest_plugin\n")
+        (info.parent / "cuslice").symlink_to(self.root / "python/cuslice")
+        pytest = self.root / "build/pytest/bin/pytest"
+        if pytest.exists():
+            (programs / "pytest").symlink_to(pytest)
 
     def __exit__(self, *_):
         shutil.rmtree(self.top)
