@@ -111,6 +111,12 @@ coverage() {  # a lower bound: by the unit tests alone, as all that the others n
         printf "  %s %s %s", $1, $2, $4 }' "$log")" "$status"
 }
 
+site() {  # its links, and the search
+    stage "documentation site"
+    scripts/site.sh
+    one "the documentation site" $?
+}
+
 programs() {  # a check whose program can't be installed is one that fails
     stage "setting up"
     scripts/setup.sh checks
