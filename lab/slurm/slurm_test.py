@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from cluster import BUILD, GPU, GUEST, INSIDE, MEMORY, MIB, PATIENCE, SOURCE, Cluster, Job, outside
+from cluster import BUILD, GPU, GUEST, INSIDE, MEMORY, MIB, PATIENCE, PLUGIN, SOURCE, Cluster, Job, outside
 
 
 class Slices(unittest.TestCase):
@@ -403,16 +403,13 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
         jobs = set(re.findall("^(?:CUSLICE_JOB=slurm-|SLURM_JOB_ID=)(.*)$", log.read_text(), re.M))
         self.assertEqual(len(jobs), 1)
 
-    def test_the_command_of_the_document_builds_the_plugin(self):
+    def test_the_document_installs_the_plugin_that_is_built(self):
         text = (SOURCE / "docs/schedulers/slurm.md").read_text()
-        command = re.search(r"^gcc (?:.*\\\n)*.*$", text, re.M)[0]
-        built = CLUSTER.folder / "built/lib/cuslice/slurm"
-        built.mkdir(parents=True)
-        command = command.replace("/opt/cuslice", str(CLUSTER.folder / "built"))
-        subprocess.run(command, shell=True, cwd=SOURCE, check=True)
-        CLUSTER.write("plugstack.conf", f"required {built}/cuslice.so shards_per_gpu=4 library={CLUSTER.library}\n")
-        found, _ = self.variables("--gres=shard:1")
-        self.assertEqual(found["CUSLICE_FRACTION"], "0.250000000")
+        target = re.search(r"^scripts/build.sh release (\w+)$", text, re.M)[1]
+        self.assertIn(f"add_library({target} MODULE", (SOURCE / "integrations/slurm/CMakeLists.txt").read_text())
+        built = re.search(r"^install -D build/release/(\S+) /opt/cuslice/(\S+)$", text, re.M)
+        self.assertEqual(built[1], PLUGIN.relative_to(BUILD).as_posix())
+        self.assertEqual(built[1], built[2])
 
     def test_a_task_that_can_not_be_limited_is_not_started(self):
         run_it = ["sh", "-c", "echo ran"]

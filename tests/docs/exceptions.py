@@ -74,9 +74,9 @@ NOT_RUN = {
         "cuslice plot trace.csv trace.csv.* -o memory.svg": PLOT,
     },
     "docs/schedulers/slurm.md": {
-        "mkdir -p /opt/cuslice/lib/cuslice/slurm": "the build makes the plugin where Slurm's headers are",
-        "gcc -std=gnu11 -O2 -shared -fPIC -o /opt/cuslice/lib/cuslice/slurm/cuslice.so integrations/slurm/cuslice.c -ldl":
-            "needs Slurm's headers; lab/slurm/ does it where they are",
+        "scripts/build.sh release cuslice_slurm": "builds the plugin, which lab/slurm/ tries",
+        "install -D build/release/lib/cuslice/slurm/cuslice.so /opt/cuslice/lib/cuslice/slurm/cuslice.so":
+            "the build makes the plugin where Slurm's headers are",
         "srun --gres=shard:1 ./a.out": SLURM,
         "sbatch --gres=shard:2 script.sh": SLURM,
         "salloc --gres=shard:1 srun ./a.out": SLURM,
