@@ -344,9 +344,11 @@ echo ${{PIPESTATUS[1]}} >> {self.folder}/ends
         return shown.stdout.split()
 
     def listing(self):
-        """Files in the nodes' shared memory, and in the folder for what is temporary."""
+        """Files in the nodes' shared memory, and in the folder for what is temporary. Marks of processes (.alive) aren't
+        listed: the next process to look removes those of the dead."""
         folders = [*map(self.shared_memory, NODES), pathlib.Path(self.temporary)]
-        return [sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) for folder in folders]
+        found = [[path for path in folder.rglob("*") if path.suffix != ".alive"] for folder in folders]
+        return [sorted(str(path.relative_to(folder)) for path in paths) for folder, paths in zip(folders, found)]
 
     def run(self, jobs, kills):
         """What is wrong, a line each."""
