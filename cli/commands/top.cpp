@@ -131,11 +131,12 @@ int show_nodes(const Invocation& invocation) {
     return failures.empty() ? 0 : kNoGpu;
 }
 
-// The words of `cuslice set` for this job or group, in the folder that this command has.
+// The words of `cuslice set` for this job or group, with what tells this command its folder.
 Invocation setting(const Invocation& invocation, const top::Target& target, const std::string& limit) {
     Invocation set = invocation;
     set.arguments.command = Command::set;
-    std::erase_if(set.arguments.flags, [](const Flag& flag) { return flag.key != Key::dir; });
+    std::erase_if(set.arguments.flags,
+                  [](const Flag& flag) { return flag.key != Key::dir && flag.key != Key::config; });
     if (target.kind == "group")
         set.arguments.flags.push_back({Key::group, target.name});
     else

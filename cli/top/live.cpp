@@ -60,6 +60,7 @@ class Live {
     Span said_;                    // until the next key
     bool look_now_ = false;        // something has been changed
     size_t offset_ = 0;
+    uint64_t read_at_ = 0;  // the last key: CLOCK_MONOTONIC, nanoseconds
 };
 
 // From 20 columns on there is something to see; a frame is laid out for those in any case.
@@ -169,9 +170,10 @@ void Live::type(char byte) {
         std::rotate(targets_.begin(), targets_.begin() + 1, targets_.end());
     if (state != Prompt::State::entered)
         return;
-    if (mode_ == Mode::limit && !prompt_.text().empty())
+    if (mode_ == Mode::limit && !prompt_.text().empty()) {
         said_ = set_limit_(targets_.front(), prompt_.text());
-    look_now_ = true;
+        look_now_ = true;
+    }
     leave_prompt();
 }
 
@@ -200,6 +202,7 @@ bool Live::read_keys() {
     const ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
     if (count < 0)
         return errno == EINTR || errno == EAGAIN;
+    read_at_ = kernel_clock(CLOCK_MONOTONIC);
     for (ssize_t i = 0; i < count; ++i)
         if (!read_key(bytes[i]))
             return false;
@@ -245,7 +248,9 @@ void Live::run() {
         if (source_.take())
             next = 0;
         changed = ready[0].revents != 0 || ready[1].revents != 0;
-        if (ready[1].revents == 0 && keys_.pause() == Keys::Wish::escape) {
+        // Something else may have ended the wait: the rest of a sequence has its time all the same.
+        const bool silent = kernel_clock(CLOCK_MONOTONIC) - read_at_ >= kEscape * kMillisecond;
+        if (ready[1].revents == 0 && silent && keys_.pause() == Keys::Wish::escape) {
             escape();
             changed = true;
         }

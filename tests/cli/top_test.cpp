@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <regex>
 
 #include "cli/text/json.h"
@@ -250,6 +251,24 @@ TEST_CASE("top: l gives a job of one's own another limit, and says what became o
     terminal.type("q");
     CHECK(terminal.status() == 0);
     check_restored(terminal);
+}
+
+TEST_CASE("top: l changes a limit in the ledgers that top shows, also where a file names their folder") {
+    const Folder folder, elsewhere;
+    const std::string file = elsewhere.path() + "/own.toml";
+    std::ofstream(file) << "dir = \"" << folder.path() << "\"\n";
+    const Job job(folder.path(), "a.out");
+    Terminal terminal({kLauncher, "top", "--fake=2xstub", "--interval", "1h", "--config", file},
+                      with(plain_environment("/nowhere"), kColours), 24, 120);
+    CHECK(terminal.shows("2 GPUs, 1 job"));
+    CHECK(terminal.shows("q quits"));
+    terminal.type("l");
+    CHECK(terminal.shows("limit of job "));
+    terminal.type("2GiB\n");
+    CHECK(terminal.shows("1-made-up"));
+    CHECK(job.membership.limit() == 2 * kGiB);
+    terminal.type("q");
+    CHECK(terminal.status() == 0);
 }
 
 TEST_CASE("top has colours where the terminal has them and they are wanted, and blocks where it has UTF-8") {

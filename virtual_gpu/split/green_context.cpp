@@ -10,7 +10,8 @@ namespace cuslice {
 
 namespace {
 
-// Notes whose it is first: the physical primary context, which it keeps alive, is in nobody else's use then.
+// Registers it before the retain: otherwise the physical primary context, which it keeps alive, would be taken for one
+// that the runtime uses.
 bool hold_primary(CUgreenCtx green, CUdevice ordinal) {
     CUcontext primary = nullptr;
     if (!handle_registry().add(green, HandleKind::green, ordinal, 0))
