@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures what cuslice costs, against the fake GPU's driver alone, in one run. See docs/performance.md.
+# Measures what cuslice costs, against the fake GPU's driver alone, in one run. See docs/results/performance/README.md.
 #
 #   scripts/bench.sh [--json FILE]    one table; and an object for each figure in FILE
 set -euo pipefail
@@ -43,7 +43,7 @@ for when in strict deferred; do
     "$build/bin/cuslice" run --per-process --fake 1xh200 --limit 64GiB --allocator growth --free "$when" -- \
         "$build/tests/bench/cuslice_bench_cached" "$build/lib/cuslice/fake/libcuda.so.1" "$when" >>"$figures"
 done
-# As published of others' GPUs, before one was measured here: see docs/performance.md.
+# As published of others' GPUs, before one was measured here: see docs/results/performance/README.md.
 delays=delay:cuMemAlloc_v2=97us,delay:cuMemFree_v2=450us,delay:cuCtxSynchronize=1900ns
 delays+=,delay:cuCtxRecordEvent=500ns,delay:cuEventQuery=500ns,delay:cuMemGetInfo_v2=10us
 # Nobody has published this one: long enough to be slept through, so that it shows whether threads wait for each other.

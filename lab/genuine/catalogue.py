@@ -2,7 +2,7 @@
 """NVIDIA's genuine libraries that the tests hold cuslice against: which, from which package, and which may be missing.
 
 An item is one library in one version, or one driver's user space, in a folder of its own below the cache. A new version
-takes a line here; fetch.py, matrix.py, CMake and docs/genuine.md all read this list.
+takes a line here; fetch.py, matrix.py, CMake and docs/results/tests/genuine.md all read this list.
 """
 import dataclasses
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generated part of docs/genuine.md: how many cells ran, were skipped or differ, and each of them."""
+"""The generated part of docs/results/tests/genuine.md: how many cells ran, were skipped or differ, and each of them."""
 import datetime
 import re
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs NVIDIA's genuine libraries natively and under cuslice, and compares. See cells.py for the matrix, docs/genuine.md for the result.
+"""Runs NVIDIA's genuine libraries natively and under cuslice, and compares. See cells.py for the matrix, and
+docs/results/tests/genuine.md for the result.
 
   matrix.py BUILD [ITEM …]              the cells of these items, of all without a name; 77 if none of them could run
-  matrix.py BUILD --write docs/genuine.md   all, and the table is written
-  matrix.py --check docs/genuine.md     holds the document's cells against the matrix; runs nothing
+  matrix.py BUILD --write docs/results/tests/genuine.md  all, and the table is written
+  matrix.py --check docs/results/tests/genuine.md  holds the document's cells against the matrix; runs nothing
   matrix.py --items                     the items that have cells, one a line
 
 It needs no GPU, and is made for machines without one: where NVIDIA's kernel module is loaded it skips itself.

@@ -244,8 +244,8 @@ class Release(unittest.TestCase):
         rows[0] = "| `bin/cuslice` | 2.1 | 2.1 |"
         packages.look_at_symbols("\n".join([*rows[:-1], "| `lib/gone.so` | 2.1 | 2.1 |"]), here, self.tree)
         self.assertEqual(len(packages.wrong), 3, packages.wrong)
-        self.assertIn(f"docs/install.md: bin/cuslice on {here}: 2.1, and it is {found['bin/cuslice']}", packages.wrong)
-        self.assertIn(f"docs/install.md: lib/gone.so on {here}: 2.1, and it is no file", packages.wrong)
+        self.assertIn(f"{packages.PAGE}: bin/cuslice on {here}: 2.1, and it is {found['bin/cuslice']}", packages.wrong)
+        self.assertIn(f"{packages.PAGE}: lib/gone.so on {here}: 2.1, and it is no file", packages.wrong)
 
     def test_a_folder_without_all_packages_of_a_processor_is_found_out(self):
         def looked_over(folder):

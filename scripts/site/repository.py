@@ -18,7 +18,7 @@ OUTSIDE = {
     "SECURITY.md": "security.md",
 }
 # Pages that the search ranks below those for users. It leaves records out, which are a machine's output.
-INSIDE = re.compile(r"(design|results)/|(architecture|contributing|coverage|genuine|changelog|security)\.md")
+INSIDE = re.compile(r"(design|results)/|(architecture|contributing|coverage|changelog|security)\.md")
 RECORD = re.compile(r"results/\w+-[\d.]+-\d{4}-\d\d-\d\d\.(md|html)$")
 FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 ITEM = re.compile(r"^( *)([-*+]|\d{1,9}[.)])( +)(?=\S)")

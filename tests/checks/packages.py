@@ -7,8 +7,8 @@
 Each package is unpacked, and its tree is held against objects.py: every file needs no symbol newer than GLIBC_2.17,
 and so on. What is compiled is for the processor that the package is named after. Nothing of NVIDIA's is in any, all
 packages for a processor have the same files, and those for another the same but for what is compiled. The wheel's
-record and size are right, the checksums and the bills of materials are of what is there, and docs/install.md names the
-newest symbol that each file needs. The source distribution has what a build needs, and the chart the release's version.
+record and size are right, the checksums and the bills of materials are of what is there, and PAGE names the newest
+symbol that each file needs. The source distribution has what a build needs, and the chart the release's version.
 """
 
 import base64
@@ -29,6 +29,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "lab/genuine")
 import nothing_shipped  # noqa: E402
 import objects  # noqa: E402
 
+PAGE = "docs/results/tests/installations.md"
 LARGEST_WHEEL = 10 * 1000 * 1000
 # By processor: the end of its packages' names, Debian's word for it, its number in an ELF file, and
 # the largest page that its kernels may have, in bytes.
@@ -190,7 +191,7 @@ def look_at_machine(package, tree, machine):
 
 
 def newest_symbols(tree):
-    """Of each compiled file, the newest version of the C library's symbols that it needs, as docs/install.md has it."""
+    """Of each compiled file, the newest version of the C library's symbols that it needs, as PAGE has it."""
     newest = {path: max(objects.versions(path), default=None) for path in objects.elf_files(tree)}
     return {
         str(path.relative_to(tree)): ".".join(map(str, version)) if version else "none"
@@ -205,7 +206,7 @@ def look_at_symbols(page, machine, tree):
     documented = {row[0]: row[column] for row in rows}
     for name in sorted(set(documented) | set(found := newest_symbols(tree))):
         said, is_so = documented.get(name, "no row"), found.get(name, "no file")
-        expect(said == is_so, f"docs/install.md: {name} on {machine}: {said}, and it is {is_so}")
+        expect(said == is_so, f"{PAGE}: {name} on {machine}: {said}, and it is {is_so}")
 
 
 def look_at(source, package, tree, machine):
@@ -250,7 +251,7 @@ def look_at_processor(source, machine, packages, folder):
             f"{package.name}: its files differ from the tarball's: "
             f"{sorted({str(name) for name, _ in set(contents[package].items()) ^ set(contents[tarball].items())})}",
         )
-    look_at_symbols((source / "docs/install.md").read_text(), machine, trees[tarball])
+    look_at_symbols((source / PAGE).read_text(), machine, trees[tarball])
     document = json.loads(bill.read_text())
     billed = {pathlib.Path(entry["fileName"]): entry["checksums"][1]["checksumValue"] for entry in document["files"]}
     expect(billed == contents[tarball], f"{bill.name}: lists other files than the tarball has")
