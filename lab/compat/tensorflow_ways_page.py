@@ -18,9 +18,9 @@ INTRODUCTION = """\
 # TensorFlow by each way into a slice
 
 What TensorFlow {tensorflow}, unmodified, gets on the [fake GPU](../../fake-gpu.md) by `cuslice
-run` and by the ways that [need no launcher](../../without-the-launcher.md), with the same settings.
-Each row is a program and its settings; no cell is written by hand. None of this was measured on a
-GPU.
+run` and by the ways that [need no launcher](../../containers.md#what-differs), with the same
+settings. Each row is a program and its settings; no cell is written by hand. None of this was
+measured on a GPU.
 
 - **TensorFlow's devices**: the memory of each device that TensorFlow made, as it logs it: in MiB.
 - **held**: the most that the process held of each GPU, the context included, by the [fake driver's

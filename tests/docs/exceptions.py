@@ -41,11 +41,11 @@ NOT_RUN = {
     "docs/administrators.md": {
         "cuslice install --system": SYSTEM,
         "cuslice install --system --root /srv/image": SYSTEM,
+    },
+    "docs/containers.md": {
         "docker run --gpus all -v /opt/cuslice:/opt/cuslice:ro -v /dev/shm/cuslice:/dev/shm/cuslice "
         "-e LD_PRELOAD=/opt/cuslice/lib/cuslice/libcuslice.so -e CUSLICE_LIMIT=4GiB IMAGE ./a.out":
             "needs Docker's daemon, an image and a GPU; tests/containers/ tries the same with runc and bwrap",
-    },
-    "docs/containers.md": {
         "install -d -m 1777 /dev/shm/cuslice": "makes a folder of this machine",
         "cuslice cdi -o /etc/cdi/cuslice.json": "writes a file of this machine; tests/containers/cdi_test.py writes one elsewhere",
         "podman run --device nvidia.com/gpu=0 --device cuslice/slice=0.25 IMAGE ./a.out":

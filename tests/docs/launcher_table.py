@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each cell of docs/without-the-launcher.md has a test that shows it:  launcher_table.py ROOT
+"""Each cell of the first table of docs/containers.md has a test that shows it:  launcher_table.py ROOT
 
-without_the_launcher.txt beside this file has the lines `row | column | test file | test`: the names of row and column
+launcher_table.txt beside this file has the lines `row | column | test file | test`: the names of row and column
 as the page shows them, and that of the test as its TEST_CASE or its `def` has it.
 """
 import pathlib
@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
-PAGE, LIST = "docs/without-the-launcher.md", "tests/docs/without_the_launcher.txt"
+PAGE, LIST = "docs/containers.md", "tests/docs/launcher_table.txt"
 problems = []
 
 
@@ -22,7 +22,7 @@ def shown(text):
 def cells():
     """(row, column) of each cell of the page's table."""
     head, _, *rows = ([shown(cell) for cell in row[1:-1].split("|")]
-                      for row in re.findall(r"^\|.*\|$", (ROOT / PAGE).read_text(), re.M))
+                      for row in re.search(r"(?:^\|.*\|\n)+", (ROOT / PAGE).read_text(), re.M)[0].splitlines())
     found = set()
     for row in rows:
         if len(row) != len(head) or "" in row:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of docs/without-the-launcher.md, by each way into a slice but Slurm itself, on fake GPUs:
+"""The rows of docs/containers.md's first table, by each way into a slice but Slurm itself, on fake GPUs:
 
   ways_test.py SOURCE BUILD GUEST STATIC
 
