@@ -71,7 +71,7 @@ def parse(words: Sequence[str]) -> Request:
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="OUT.html, OUT.svg or OUT.png (default: FILE's name, .html)"
     )
-    parser.add_argument("--title", metavar="TEXT", help="the picture's heading (default: FILE's name)")
+    parser.add_argument("--title", metavar="TEXT", help="the picture's heading (default: the program, or FILE's name)")
     parser.add_argument("--open", action="store_true", help="show the page in a browser")
     given = parser.parse_args(list(words))
     request = Request(given.files, output_for(given.output, given.files), given.title, given.open)

@@ -87,7 +87,8 @@ function fillReadout(chart, time) {
 }
 
 function fillBlocks(gpu, at, time) {
-  const most = window.innerWidth <= NARROW ? LISTED : gpu.listed;
+  const narrow = window.innerWidth <= NARROW;
+  const most = narrow ? LISTED : gpu.listed;
   const blocks = gpu.largest[at].slice(0, most).map((number) => gpu.blocks[number]);
   if (!blocks.length) return;
   const columns = [
@@ -98,11 +99,12 @@ function fillBlocks(gpu, at, time) {
   if (data.processes.length > 1) columns.push(["Process", "process", (block) => processText(block[6])]);
   if (gpu.blocks.some((block) => block[5] > 0)) columns.push(["Stream", "stream", (block) => streamText(block[5])]);
   columns.push(["Age", "age", ([begun]) => durationText(Math.max(0, time - begun), 1)]);
+  if (!narrow && gpu.frames.length) columns.push(["Python", "python", (block) => gpu.frames[block[7]] || "–"]);
   const table = element("table", {}, readout);
   const several = blocks.length > 1;
   element("caption", {}, table, several ? `The ${blocks.length} largest live blocks` : "The largest live block");
   const head = element("tr", {}, element("thead", {}, table));
-  for (const [name] of columns) element("th", { scope: "col" }, head, name);
+  for (const [name, kind] of columns) element("th", { scope: "col", class: kind }, head, name);
   const body = element("tbody", {}, table);
   for (const block of blocks) {
     const row = element("tr", {}, body);

@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any, Dict, List, Sequence, Tuple
 
+from .plot_stacks import asked_of, short_frame
 from .plot_text import GpuHeading, Heading, written_size
 from .recording_blocks import MOST_LISTED, Block
 from .recordings import CLASSES, Gpu, Replay
@@ -99,8 +100,19 @@ def most_listed(gpu: Gpu) -> int:
     return next((most for most in range(MOST_LISTED, 1, -1) if len(listed_in(gpu, most)) <= MOST_BLOCKS), 1)
 
 
-def blocks_of(gpu: Gpu, first: int) -> Tuple[List[List[Any]], List[List[int]], int]:
-    """The blocks that are listed anywhere; for each moment its list, by their numbers; and how long a list may be."""
+def frames_of(blocks: Sequence[Block], rows: Sequence[List[Any]]) -> List[str]:
+    """The frames that stand for the blocks' stacks. Adds its frame's number to the row of each block that has a stack."""
+    frames: Dict[str, int] = {}
+    for block, row in zip(blocks, rows):
+        stack = block.stack
+        if stack:
+            row.append(frames.setdefault(short_frame(stack), len(frames)))
+    return list(frames)
+
+
+def blocks_of(gpu: Gpu, first: int) -> Tuple[List[List[Any]], List[List[int]], int, List[str]]:
+    """The blocks that are listed anywhere; for each moment its list, by their numbers; how long a list may be; and the
+    blocks' frames."""
     most = most_listed(gpu)
     blocks = listed_in(gpu, most)
     numbers = {key: number for number, key in enumerate(blocks)}
@@ -116,13 +128,14 @@ def blocks_of(gpu: Gpu, first: int) -> Tuple[List[List[Any]], List[List[int]], i
         ]
         for block in blocks.values()
     ]
-    return rows, [[numbers[id(block)] for block in moment.largest[:most]] for moment in gpu.moments], most
+    largest = [[numbers[id(block)] for block in moment.largest[:most]] for moment in gpu.moments]
+    return rows, largest, most, frames_of(list(blocks.values()), rows)
 
 
 def gpu_data(gpu: Gpu, heading: GpuHeading, first: int, last: int) -> Dict[str, Any]:
     gpu.stay_until(last)
     used = used_classes([gpu])
-    blocks, largest, most = blocks_of(gpu, first)
+    blocks, largest, most, frames = blocks_of(gpu, first)
     return {
         "name": heading.name,
         "times": [moment.time - first for moment in gpu.moments],
@@ -135,6 +148,7 @@ def gpu_data(gpu: Gpu, heading: GpuHeading, first: int, last: int) -> Dict[str, 
         "blocks": blocks,
         "largest": largest,
         "listed": most,
+        "frames": frames,
     }
 
 
@@ -168,14 +182,14 @@ def legend_of(gpus: Sequence[Gpu]) -> str:
     return "".join(f'<li><i class="key {kind}"></i>{html.escape(name)}</li>' for kind, name in entries)
 
 
-def section_of(heading: GpuHeading) -> str:
+def section_of(heading: GpuHeading, asked: str) -> str:
     facts = "".join(
         f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(said)}</dd></div>" for name, said in heading.facts
     )
     uuid = html.escape(heading.uuid) or "not named in the recording"
     return (
         f'<section><h2>{html.escape(heading.name)} <small>{uuid}</small></h2><dl class="facts">{facts}</dl>'
-        '<div class="chart" tabindex="0" role="application"></div></section>'
+        f'<div class="chart" tabindex="0" role="application"></div>{asked}</section>'
     )
 
 
@@ -202,10 +216,10 @@ def page(followed: Replay, gpus: Sequence[Gpu], heading: Heading, notes: Sequenc
         policy=policy_of(script, style),
         title=html.escape(heading.title),
         style=style,
-        when=html.escape(heading.when),
+        when=html.escape(", ".join(filter(None, (heading.files, heading.when)))),
         legend=legend_of(gpus),
         buttons=buttons(),
-        sections="\n".join(map(section_of, heading.gpus)),
+        sections="\n".join(section_of(one, asked_of(gpu, followed)) for one, gpu in zip(heading.gpus, gpus)),
         hints="".join(f'<p class="hint {kind}">{hint}</p>' for kind, hint in HINTS),
         notes="".join(f"<p>{html.escape(note)}</p>" for note in notes_of(gpus, notes)),
         data=as_data(data),

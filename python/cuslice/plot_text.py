@@ -24,14 +24,18 @@ class GpuHeading(NamedTuple):
 
 class Heading(NamedTuple):
     title: str
+    files: str  # their names, where the title is the program's
     when: str
     gpus: List[GpuHeading]
 
 
-def shown(text: str, most: int = LONGEST_TEXT) -> str:
+def printable(text: str) -> str:
     """Text of others: nothing in it controls a terminal, or turns the text around it."""
-    short = text if len(text) <= most else text[: most - 1] + "…"
-    return "".join(character if character.isprintable() else "?" for character in short)
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def shown(text: str, most: int = LONGEST_TEXT) -> str:
+    return printable(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def written_number(value: float, digits: int = 1) -> str:
@@ -80,12 +84,18 @@ def written_time(followed: Replay) -> str:
     return f"{day}{clock(followed.first)} UTC, {written_duration(followed.last - followed.first)}"
 
 
-def title_of(title: Optional[str], names: Sequence[str]) -> str:
-    """The title that was asked for, or else the files' names."""
+def first_of(names: Sequence[str]) -> str:
+    """ "a" or "a and 2 more"."""
+    return shown(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def titles_of(title: Optional[str], programs: Sequence[str], names: Sequence[str]) -> Tuple[str, str]:
+    """The title that was asked for, the program's name or the files' names; and the files' beside a program's."""
+    files = first_of([os.path.basename(name) for name in names])
+    known = sorted(dict.fromkeys(programs), key=lambda program: not program)  # those without a name come last
     if title is not None and title.strip():
-        return shown(title.strip())
-    first = shown(os.path.basename(names[0]))
-    return first if len(names) == 1 else f"{first} and {len(names) - 1} more"
+        return shown(title.strip()), ""
+    return (first_of(known), files) if any(known) else (files, "")
 
 
 def facts_of(gpu: Gpu) -> List[Tuple[str, str]]:
@@ -117,4 +127,4 @@ def gpu_headings(gpus: Sequence[Gpu]) -> List[GpuHeading]:
 
 
 def heading_of(followed: Replay, gpus: Sequence[Gpu], title: Optional[str], names: Sequence[str]) -> Heading:
-    return Heading(title_of(title, names), written_time(followed), gpu_headings(gpus))
+    return Heading(*titles_of(title, followed.programs, names), written_time(followed), gpu_headings(gpus))

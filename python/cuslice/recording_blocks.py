@@ -7,7 +7,8 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Dict, List, Tuple
 
-from .recording_rows import UNKNOWN, Rows
+from .recording_rows import UNKNOWN, Rows, Source
+from .recording_stacks import frames_of
 
 MOST_LISTED = 10  # at one moment
 MOST_FOLLOWED = 1024  # live blocks of a GPU; of more, the smaller ones are no longer followed
@@ -22,9 +23,9 @@ class Block:
 
     __slots__ = ("size", "key", "source", "row", "end_row", "begun", "ended", "listed", "leads")
 
-    def __init__(self, size: int, key: int, source: Tuple[object, object], row: int, begun: int) -> None:
+    def __init__(self, size: int, key: int, source: Source, row: int, begun: int) -> None:
         self.size, self.key = size, key
-        self.source = source  # thread and stream, as the recording has them
+        self.source = source
         self.row, self.end_row = row, NEVER  # the rows at which it comes and goes
         self.begun, self.ended = begun, NEVER  # the times of these
         self.listed = self.leads = False
@@ -35,8 +36,9 @@ class Block:
     def __repr__(self) -> str:
         return f"Block{self._values()}"
 
-    def _values(self) -> Tuple[int, ...]:
-        return self.size, self.address, self.process, self.thread, self.stream, self.begun, self.ended
+    def _values(self) -> Tuple[object, ...]:
+        where = self.address, self.process, self.thread, self.stream, self.stack
+        return self.size, *where, self.begun, self.ended
 
     @property
     def address(self) -> int:
@@ -53,6 +55,10 @@ class Block:
     @property
     def stream(self) -> int:
         return number_of(self.source[1], 0)
+
+    @property
+    def stack(self) -> Tuple[str, ...]:
+        return frames_of(self.source[2])
 
 
 def number_of(raw: object, base: int) -> int:

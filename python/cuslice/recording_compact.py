@@ -12,7 +12,8 @@ from operator import le
 from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, REFUSE, UNKNOWN
-from .recording_rows import RecordingError, Rows, Span
+from .recording_rows import RecordingError, Rows, Source, Span
+from .recording_stacks import SharedStacks, decoded
 
 MAGIC = b"\x89CUSL\r\n\x1a"
 HEADER = struct.Struct("<8sIIQII16x")
@@ -21,11 +22,12 @@ RECORD = struct.Struct("<BBHIIIQ")
 BYTES = RECORD.size
 READ_AT_ONCE = 1000 * BYTES
 
-FILLER, PLACE, CLOCK, SOURCE, NAME, SIZE = 0, 4, 5, 6, 7, 8
+FILLER, PLACE, CLOCK, SOURCE, NAME, SIZE, PROGRAM, STACK = 0, 4, 5, 6, 7, 8, 9, 10
 EVENT_KINDS, WIDE_KINDS = b"\x01\x02\x03", b"\x11\x12\x13"
+KINDS_BEHIND_A_STACK = WIDE_KINDS + bytes([SIZE])
 ACTIONS = ("", ALLOCATE, FREE, REFUSE)
-EVENTS = re.compile(b"[\1\2\3]+")
-BYTES_OF_PIECE = 16  # of a name
+ALIKE = re.compile(b"[\1\2\3]+|\x09+|\x0a+")  # records that are read together
+BYTES_OF_PIECE = 16  # of a text
 BYTES_OF_ADDRESS = 7  # behind them come bits 32 to 39 of the size
 ADDRESS = (1 << 56) - 1
 NOT_HELD, NO_LIMIT = (1 << 32) - 1, (1 << 64) - 1
@@ -68,6 +70,29 @@ class Clock:
         return times
 
 
+class Pieces:
+    """A text whose pieces stand one right behind another."""
+
+    def __init__(self) -> None:
+        self._length, self._text = 0, b""
+
+    def add(self, records: bytes) -> None:
+        begin = records[1::BYTES].rfind(0) * BYTES
+        if begin >= 0:
+            self._length, self._text = RECORD.unpack_from(records, begin)[3], b""
+        known = len(self._text) // BYTES_OF_PIECE
+        pieces = range(max(begin, 0), len(records), BYTES)
+        if list(records[pieces.start + 1 :: BYTES]) == list(range(known, known + len(pieces))):
+            self._text += b"".join(records[at + BYTES - BYTES_OF_PIECE : at + BYTES] for at in pieces)
+        else:
+            self._length = 0
+
+    def whole(self) -> bytes:
+        """Empty where a piece is missing."""
+        is_whole = -len(self._text) // BYTES_OF_PIECE == -self._length // BYTES_OF_PIECE
+        return self._text[: self._length] if is_whole else b""
+
+
 class Compact:
     """Reads the events of one recording. A last record that was cut off is left out and noted; any other that makes no
     sense is an error, with its number."""
@@ -80,7 +105,9 @@ class Compact:
         self._names: Dict[int, Dict[int, bytes]] = {}  # of GPUs: pieces
         self._lengths: Dict[int, int] = {}  # of GPUs' names
         self._places: Dict[int, Tuple[str, int]] = {0: ("", UNKNOWN)}  # those that are known whole: name, limit
-        self._sources: Dict[int, Tuple[int, int]] = {}  # thread, stream
+        self._sources: Dict[int, Source] = {}  # without stacks
+        self._program, self._stack = Pieces(), Pieces()
+        self._stacks = SharedStacks()
         self._wide: Optional[int] = None  # the size that the record before this one has for it
         self._clock = Clock(self._read_header())
 
@@ -93,6 +120,11 @@ class Compact:
             raise RecordingError(f"{self._name}: is of a newer version of cuslice", BAD_DATA)
         self.pid, self._unit = int(pid), unit
         return int(began)
+
+    @property
+    def program(self) -> str:
+        """Known once there was an event."""
+        return decoded(self._program.whole())
 
     @property
     def midnight(self) -> int:
@@ -140,20 +172,31 @@ class Compact:
         if not kinds.strip(b"\0"):
             at = len(kinds)
             self._record += at
-            self._wide = None
+            self._wide, self._stack = None, Pieces()
         while at < len(kinds):
-            run = EVENTS.match(kinds, at)
+            run = ALIKE.match(kinds, at)
             end = run.end() if run else at + 1
             records = data[at * BYTES : end * BYTES]
-            rows = self._together(records) if run else self._one(records)
+            rows = self._alike(records) if run else self._one(records)
             self._record += end - at
             at = end
             if rows:
                 yield rows
 
+    def _alike(self, records: bytes) -> Optional[Rows]:
+        """Usual events, or pieces of a text, one after another."""
+        kind, self._wide = records[0], None
+        if kind == STACK:
+            self._stack.add(records)
+        elif kind == PROGRAM:
+            self._program.add(records)
+            self._stack = Pieces()
+        else:
+            return self._together(records)
+        return None
+
     def _together(self, data: bytes) -> Rows:
-        """Usual events, one after another."""
-        self._wide = None
+        """Usual events."""
         kinds, places = data[::BYTES], data[1::BYTES]
         halves, numbers, longs = words(data, "H"), words(data, "I"), words(data, "Q")
         sources = halves[1::12]
@@ -177,6 +220,10 @@ class Compact:
     ) -> Rows:
         unit = self._unit
         gpus, limits = zip(*map(self._places.__getitem__, places))
+        origins = list(map(self._sources.__getitem__, sources))
+        stack, self._stack = self._stack.whole(), Pieces()
+        if stack:
+            origins[0] = (*origins[0][:2], self._stacks.of(stack))
         return Rows(
             self._clock.times(lows),
             list(map(ACTIONS.__getitem__, kinds)),
@@ -185,7 +232,7 @@ class Compact:
             gpus,
             limits,
             [UNKNOWN if units == NOT_HELD else units * unit for units in held],
-            list(map(self._sources.__getitem__, sources)),
+            origins,
         )
 
     def _check(self, places: bytes, sources: Sequence[int]) -> None:
@@ -209,6 +256,8 @@ class Compact:
         """Whatever isn't a usual event."""
         kind, place, source, time, _, held, address = RECORD.unpack(record)
         wide, self._wide = self._wide, None
+        if kind not in KINDS_BEHIND_A_STACK:
+            self._stack = Pieces()
         if kind == SIZE:
             self._wide = address
         elif kind == PLACE and place:
@@ -217,7 +266,7 @@ class Compact:
         elif kind == CLOCK:
             self._clock.reference = address
         elif kind == SOURCE:
-            self._sources[source] = (time, address)
+            self._sources[source] = (time, address, b"")
         elif kind == NAME:
             self._names.setdefault(source, {})[place] = record[BYTES - BYTES_OF_PIECE :]
             self._lengths[source] = time

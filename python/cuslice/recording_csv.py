@@ -9,8 +9,10 @@ from typing import Any, BinaryIO, Callable, Dict, Generic, Iterator, List, Optio
 
 from .recording_rows import ALLOCATE, BAD_DATA, DAY, FREE, NO_ROWS, REFUSE, UNKNOWN
 from .recording_rows import RecordingError, Rows, Span
+from .recording_stacks import SharedStacks, decoded
 
 NEEDED = ("Time", "Action", "Pointer", "Size")
+OPTIONAL = ("GPU", "Limit", "Held", "Thread", "Stream", "Program", "Stack")
 ACTIONS = {action.encode(): action for action in (ALLOCATE, FREE, REFUSE)}
 T = TypeVar("T")
 # A row is much shorter. What has no newline within so many characters is no text of ours.
@@ -196,6 +198,9 @@ class Csv:
         self._sizes = Recurring(number, numbers)
         self._limits = Recurring(number_or_gap, numbers_or_gaps)
         self._gpus = Recurring(name_of, names_of)
+        self._stacks = SharedStacks()
+        self.program = ""  # known once there was a row
+        self._is_named = False
         self._columns(self._read_header())
 
     def _read_header(self) -> List[str]:
@@ -211,11 +216,11 @@ class Csv:
             raise RecordingError(f"{self._name}: is no recording: line 1 has no column {missing[0]}", BAD_DATA)
         self._width = len(header)
         self._time, self._action, self._address, self._size = (header.index(column) for column in NEEDED)
-        self._gpu, self._limit, self._held, self._thread, self._stream = (
-            header.index(column) if column in header else -1 for column in ("GPU", "Limit", "Held", "Thread", "Stream")
+        self._gpu, self._limit, self._held, self._thread, self._stream, self._program, self._stack = (
+            header.index(column) if column in header else -1 for column in OPTIONAL
         )
         used = (self._time, self._action, self._address, self._size, self._gpu, self._limit, self._held)
-        self._first_is_used = 0 in used
+        self._first_is_used = 0 in (*used, self._program, self._stack)
 
     def span(self) -> Span:
         """The times of its first row and, as far as some places in the file tell, of its last. Raises what reading the
@@ -305,9 +310,20 @@ class Csv:
         threads, streams = (
             fields[column::width] if column >= 0 else [b""] * count for column in (self._thread, self._stream)
         )
+        stacks = self._stacks_of(fields[self._stack :: width]) if self._stack >= 0 else repeat(b"")
+        if self._program >= 0:
+            self._name_program(fields[self._program])
         self._line += count
         self._after_blank = False
-        return Rows(times, actions, addresses, sizes, gpus, limits, held, list(zip(threads, streams)))
+        return Rows(times, actions, addresses, sizes, gpus, limits, held, list(zip(threads, streams, stacks)))
+
+    def _stacks_of(self, texts: List[bytes]) -> List[bytes]:
+        return [self._stacks.of(text) if text else text for text in texts]
+
+    def _name_program(self, text: bytes) -> None:
+        """By the first row: all others leave it out."""
+        if not self._is_named:
+            self.program, self._is_named = decoded(text), True
 
     def _one_by_one(self, text: str) -> Rows:
         rows = Rows([], [], [], [], [], [], [], [])
@@ -342,7 +358,9 @@ class Csv:
             action = ACTIONS[fields[self._action].encode()]
             limit = fields[self._limit] if self._limit >= 0 else ""
             held = fields[self._held] if self._held >= 0 else ""
-            thread, stream = (fields[at] if at >= 0 else "" for at in (self._thread, self._stream))
+            thread, stream, program, stack = (
+                fields[at] if at >= 0 else "" for at in (self._thread, self._stream, self._program, self._stack)
+            )
             row = (
                 action,
                 number(fields[self._address], 16),
@@ -350,10 +368,11 @@ class Csv:
                 fields[self._gpu] if self._gpu >= 0 else "",
                 number(limit) if limit else UNKNOWN,
                 number(held) if held else UNKNOWN,
-                (thread, stream),
+                (thread, stream, self._stacks.of(stack.encode())),
             )
         except (KeyError, ValueError):
             raise self._broken(line) from None
+        self._name_program(program.encode())
         for column, value in zip(rows, (self._clock.time(of_day), *row)):
             column.append(value)  # type: ignore[attr-defined]
 

@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .recording_blocks import Block, Blocks
-from .recording_rows import Rows
+from .recording_blocks import Block, Blocks, number_of
+from .recording_rows import UNKNOWN, Rows, Source
+from .recording_stacks import frames_of
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -53,6 +54,15 @@ class Refusal(NamedTuple):
     time: int
     size: int  # the largest, of several
     requests: int
+    thread: int  # that asked for the largest; UNKNOWN where nothing tells
+    stack: Tuple[str, ...]  # the same thread's
+
+
+NO_REFUSAL = Refusal(-1, -1, 0, UNKNOWN, ())
+
+
+def refusal_of(time: int, size: int, source: Source) -> Refusal:
+    return Refusal(time, size, 1, number_of(source[0], 10), frames_of(source[2]))
 
 
 class Refusals:
@@ -63,14 +73,14 @@ class Refusals:
         self._first: List[Refusal] = []
         self._largest: Dict[int, Refusal] = {}
 
-    def add(self, time: int, size: int, stretches: Stretches) -> None:
+    def add(self, time: int, size: int, source: Source, stretches: Stretches) -> None:
         self.count += 1
         if self.count <= MOST_REFUSALS:
-            self._first.append(Refusal(time, size, 1))
+            self._first.append(refusal_of(time, size, source))
         at = stretches.at(time)
-        before = self._largest.get(at, Refusal(time, 0, 0))
-        largest = time if size > before.size else before.time
-        self._largest[at] = Refusal(largest, max(size, before.size), before.requests + 1)
+        before = self._largest.get(at, NO_REFUSAL)
+        largest = refusal_of(time, size, source) if size > before.size else before
+        self._largest[at] = largest._replace(requests=before.requests + 1)
 
     @property
     def thinned(self) -> bool:

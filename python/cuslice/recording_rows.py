@@ -22,6 +22,10 @@ class RecordingError(Exception):
         self.code = code
 
 
+# Thread and stream, and the thread's Python stack: as the recording has them.
+Source = Tuple[object, object, bytes]
+
+
 class Rows(NamedTuple):
     """Some rows of one recording, in the order of the file."""
 
@@ -32,7 +36,7 @@ class Rows(NamedTuple):
     gpus: Sequence[str]  # "" where the recording names none
     limits: Sequence[int]  # UNKNOWN where there is none
     held: Sequence[int]  # the same
-    sources: Sequence[Tuple[object, object]]  # thread and stream, as the recording has them
+    sources: Sequence[Source]
 
 
 class Span(NamedTuple):

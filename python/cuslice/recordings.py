@@ -48,6 +48,7 @@ class Replay:
         first, last = min(span.first for span in spans), max(span.last for span in spans)
         self.first = self.last = -1
         self.processes: List[str] = []  # the number of each, empty where nothing tells it
+        self.programs: List[str] = []  # the name of each, the same
         self.midnight = UNKNOWN  # from which the times count, in microseconds since 1970
         self.strays = 0  # frees of what no row allocates
         # All of them share the limit, and what they hold never stays above it: where it would, a process whose
@@ -75,6 +76,7 @@ class Replay:
     def name_processes(self, recordings: Sequence[Recording]) -> None:
         """Says whose files they are, and of which day."""
         self.processes = [recording.process for recording in recordings]
+        self.programs = [recording.program for recording in recordings]
         if recordings[0].midnight != UNKNOWN:
             self.midnight = recordings[0].midnight - shifts_of([recording.guess for recording in recordings])[0]
 
@@ -186,7 +188,7 @@ class Replay:
         elif action == FREE:
             self.strays += not self._free(rows, row, process, address, changed)
         else:
-            tally.refusals.add(rows.times[row], size, self._refusals)
+            tally.refusals.add(rows.times[row], size, rows.sources[row], self._refusals)
         if limit >= 0:
             tally.set_limit(limit)
         tally.hold(process, held)
@@ -231,6 +233,7 @@ class Recording:
             changed = os.fstat(file.fileno()).st_mtime_ns // 1000
         with self.reading([]) as reader:
             self.guess = reader.span()
+            self.program = reader.program
             if isinstance(reader, Compact):
                 self.process, self.midnight = str(reader.pid), reader.midnight
             else:

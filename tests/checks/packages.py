@@ -223,8 +223,9 @@ def look_at(source, package, tree, machine):
         "share/doc/cuslice/LICENSE",
         *(f"lib/cuslice/python/{name}.py" for name in ("plot", "plot_page", "plot_text", "plot_vega", "gpu_names")),
         *(f"lib/cuslice/python/plot_page{name}" for name in (".css", ".js", "_chart.js", "_words.js")),
-        *(f"lib/cuslice/python/{name}.py" for name in ("recordings", "recording_blocks", "recording_csv")),
-        *(f"lib/cuslice/python/{name}.py" for name in ("recording_compact", "recording_moments", "recording_rows")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("plot_stacks", "recordings", "recording_blocks")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("recording_compact", "recording_csv", "recording_moments")),
+        *(f"lib/cuslice/python/{name}.py" for name in ("recording_rows", "recording_stacks")),
         "share/doc/cuslice/THIRD-PARTY.txt",
     ):
         expect((tree / needed).is_file(), f"{package.name}: has no {needed}")

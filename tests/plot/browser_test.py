@@ -9,6 +9,7 @@ scripts/setup.sh browser installs Chromium; without it the test is skipped (77).
 """
 
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -26,8 +27,14 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 NOON = 20_000 * DAY + DAY // 2
 SECOND = 1_000_000
 T4, UNKNOWN_GPU = "GPU-830cff1a-d0c1-4138-8db3-860e8072f9a3", "GPU-5f01aa77-22bb-4c11-8d10-99aabbccddee"
-LARGE = Row(NOON + 4 * SECOND, "allocate", 0x7F3A48000000, 900 * MIB, T4, 2 * GIB, 1100 * MIB, 812, 0x55AA00)
-REFUSED = Row(NOON + 6 * SECOND, "allocate failure", 0, 3 * GIB, T4, 2 * GIB, 1100 * MIB, 812)
+STACK = (
+    "<module> (/home/alice/projects/a-model-with-a-long-name/examples/train.py:33)",
+    "train (/home/alice/projects/a-model-with-a-long-name/examples/train.py:120)",
+    *["_call_impl (torch/nn/modules/module.py:1553)", "forward (torch/nn/modules/container.py:219)"] * 4,
+    "f" * 300 + " (torch/nn/functional.py:1)",
+)
+LARGE = Row(NOON + 4 * SECOND, "allocate", 0x7F3A48000000, 900 * MIB, T4, 2 * GIB, 1100 * MIB, 812, 0x55AA00, STACK)
+REFUSED = Row(NOON + 6 * SECOND, "allocate failure", 0, 3 * GIB, T4, 2 * GIB, 1100 * MIB, 812, stack=STACK)
 
 # The page's texts, each with its box, its colour and what is behind it.
 TEXTS = """(() => {
@@ -100,10 +107,10 @@ def setUpModule():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="plot-", dir=FOLDER))
     unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
     recording, page = folder / "trace.csv", folder / "a.html"
-    recording.write_bytes(as_compact(rows()))
+    recording.write_bytes(as_compact(rows(), program="python train.py --batch 64"))
     followed = recordings.replay([str(recording)], [])
     gpus = followed.gpus()
-    heading = plot_text.heading_of(followed, gpus, "python train.py --batch 64", [str(recording)])
+    heading = plot_text.heading_of(followed, gpus, None, [str(recording)])
     page.write_text(plot_page.page(followed, gpus, heading, ["the last row is cut off"]))
     browser = Browser(folder)
     unittest.addModuleCleanup(browser.close)
@@ -140,6 +147,10 @@ class Page(unittest.TestCase):
         self.browser.move(self.x_of(seconds, chart), (top + bottom) / 2)
         self.browser.settle()
 
+    def open_details(self):
+        self.browser.run("document.querySelectorAll('summary').forEach(summary => summary.click())")
+        self.browser.settle()
+
     def readout(self):
         return self.browser.run("document.getElementById('readout').innerText")
 
@@ -169,6 +180,11 @@ class Layout(Page):
                 if one["readout"] == other["readout"]:
                     self.assertLessEqual(overlap(one["box"], other["box"]), 2, (one, other))
 
+    def assert_readable(self, texts):
+        for one in texts:
+            self.assertGreaterEqual(contrast(one["colour"], one["behind"]), 4.5, one)
+            self.assertGreaterEqual(one["size"], 11)
+
     def test_nothing_is_cut_off_or_lies_on_other_text(self):
         for width in (360, 400, 768, 1400):
             for reading in (False, True):
@@ -180,6 +196,18 @@ class Layout(Page):
                     self.assertGreater(len(texts), 30)
                     self.assert_tidy(texts, width)
                     self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+
+    def test_nor_do_stacks(self):
+        for width in (360, 1400):
+            for dark in (False, True):
+                with self.subTest(width=width, dark=dark):
+                    self.look(width, dark=dark)
+                    self.open_details()
+                    texts = self.texts()
+                    self.assert_tidy(texts, width)
+                    self.assert_readable(texts)
+                    self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+                    self.assertEqual({frame for frame in STACK if frame not in [one["text"] for one in texts]}, set())
 
     def test_nor_does_it_at_any_zoom(self):
         for width in (360, 1400):
@@ -219,11 +247,8 @@ class Layout(Page):
         for dark in (False, True):
             self.look(dark=dark)
             self.hover(6)
-            texts = self.texts()
             paper[dark] = luminance(self.browser.run("getComputedStyle(document.body).backgroundColor"))
-            for one in texts:
-                self.assertGreaterEqual(contrast(one["colour"], one["behind"]), 4.5, one)
-                self.assertGreaterEqual(one["size"], 11)
+            self.assert_readable(self.texts())
         self.assertGreater(paper[False], 0.9)
         self.assertLess(paper[True], 0.05)
 
@@ -247,7 +272,7 @@ class Layout(Page):
         text = self.browser.run("document.querySelector('main').innerText")
         for wanted in (
             "python train.py --batch 64",
-            "4 October 2024, 12:00:00 UTC, 9.93 s",
+            "trace.csv, 4 October 2024, 12:00:00 UTC, 9.93 s",
             "Tesla T4 (fake)",
             T4,
             "GPU 1",
@@ -281,6 +306,30 @@ class Reading(Page):
         self.hover(3.5, 1)
         self.assertIn("700 MiB", self.readout())
         self.assertIn("The largest live block\n", self.readout())
+
+    def test_a_block_has_its_python_frame_where_there_is_room(self):
+        for width in (360, 1400):
+            for dark in (False, True):
+                self.look(width, dark=dark)
+                self.hover(4.5)
+                cells = "[...document.querySelectorAll('#readout .python')].map(cell => cell.innerText)"
+                wanted = ["Python", "train (examples/train.py:120)", *["–"] * 9] if width == 1400 else []
+                self.assertEqual(self.browser.run(cells), wanted)
+        self.hover(4.5, 1)  # a GPU whose blocks have no stacks
+        self.assertEqual(self.browser.run(cells), [])
+
+    def test_who_asked_is_told_below_a_chart_that_has_stacks(self):
+        self.look()
+        text = "document.querySelector('main').innerText"
+        self.assertEqual(self.browser.run("document.querySelectorAll('section details').length"), 1)
+        self.assertNotIn(STACK[0], self.browser.run(text))
+        self.open_details()
+        for wanted in (
+            "3 GiB, after 6 s (12:00:06 UTC), thread 812\n" + STACK[0],
+            "900 MiB, 0x7f3a48000000",
+            STACK[-1],
+        ):
+            self.assertIn(wanted, re.sub("\n+", "\n", self.browser.run(text)))
 
     def test_a_refusal_is_read_where_its_mark_is(self):
         self.look()

@@ -102,6 +102,8 @@ class CommandLine(Command):
         self.assertEqual(given, ["Batch 64 ? more", "trace.csv", "trace.csv"])
         self.run_main(recording, self.file(WHOLE, "trace.csv.812"), self.file(WHOLE, "trace.csv.813"))
         self.assertIn("<h1>trace.csv and 2 more</h1>", pathlib.Path(page).read_text())
+        self.run_main(self.file(as_csv([ROW], program="python train.py"), "trace.csv"))
+        self.assertIn("<h1>python train.py</h1>", pathlib.Path(page).read_text())
 
     def test_the_page_is_opened_once_it_is_there(self):
         recording = self.file(WHOLE, "a #1.csv")

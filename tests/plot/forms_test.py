@@ -75,6 +75,119 @@ class Both(InAFolder):
         self.assertEqual(len(recordings.replay([name], []).gpus()), 2)
 
 
+class Python(InAFolder):
+    """The program's name, and stacks of its threads."""
+
+    STACKS = (
+        ("<module> (train.py:33)", 'two, words;100%\x7f\n" (/home/π/a.py:7)'),
+        ("…",) + ("f (torch/a.py:1)",) * 120,
+    )
+
+    def rows(self):
+        return [
+            Row(NOON, "allocate", 16, 3 * MIB, stack=self.STACKS[0], thread=8),
+            Row(NOON + 1, "allocate", 32, 2 * MIB),
+            Row(NOON + 2, "allocate", 1 << 60, MIB, stack=self.STACKS[1]),
+            Row(NOON + 3, "allocate failure", 0, 9 * MIB, stack=self.STACKS[1], thread=9),
+            Row(NOON + 4, "allocate failure", 0, 9 * MIB),
+        ]
+
+    def test_blocks_and_refusals_have_the_stack_of_their_thread(self):
+        for form in (as_csv, as_compact):
+            for size in (24, 2400, 1 << 16):
+                with mock.patch.object(recording_compact, "READ_AT_ONCE", size):
+                    (gpu,) = self.replay(form(self.rows()))[0].gpus()
+                stacks = [block.stack for block in gpu.moments[-1].largest]
+                self.assertEqual(stacks, [self.STACKS[0], (), self.STACKS[1]])
+                self.assertEqual([one.stack for one in gpu.refusals], [self.STACKS[1], ()])
+                self.assertEqual([one.thread for one in gpu.refusals], [9, 7])
+
+    def test_of_refusals_that_share_a_mark_the_largest_says_who_asked(self):
+        stacks = [(f"f (a.py:{i})",) for i in range(900)]
+        rows = [Row(NOON + i, "allocate failure", 0, i % 3, thread=i, stack=stack) for i, stack in enumerate(stacks)]
+        for form in (as_csv, as_compact):
+            (gpu,) = self.replay(form(rows))[0].gpus()
+            self.assertLessEqual(len(gpu.refusals), 200)
+            for one in gpu.refusals:
+                at = one.time - gpu.moments[0].time
+                self.assertEqual((one.size, one.thread, one.stack), (2, at, stacks[at]))
+
+    def test_rows_that_are_read_one_by_one_have_them_too(self):
+        for change in (
+            lambda text: text.replace("\n", "\r\n"),
+            lambda text: "".join(reversed_columns(line) for line in text.splitlines()),
+        ):
+            text = change(as_csv(self.rows(), program="a, b").decode())
+            result, _ = self.replay(text)
+            self.assertEqual(result.programs, ["a, b"])
+            self.assertEqual(result.gpus(), self.replay(as_compact(self.rows()))[0].gpus())
+
+    def test_the_programs_name_stands_in_the_first_row(self):
+        for form in (as_csv, as_compact):
+            for name in ("", "python train.py", 'a,b;%2C\n"π', "long " * 300):
+                self.assertEqual(self.replay(form(ROWS, program=name))[0].programs, [name])
+            self.assertEqual(self.replay(form(ROWS))[0].programs, [""])
+        header, first, second = as_csv(ROWS[:2], program="").decode().splitlines(keepends=True)
+        self.assertEqual(self.replay(header + first + second.replace(",,", ",python,"))[0].programs, [""])
+
+    def test_a_stack_without_its_event_means_nothing(self):
+        def made(change):
+            compact = Compact(NOON)
+            compact.add(ROWS[0])
+            compact.add(ROWS[1])
+            change(compact)
+            compact.add(ROWS[1]._replace(address=64))
+            compact.add(ROWS[2])
+            return bytes(compact.data)
+
+        def torn(at):
+            def change(compact):
+                compact.text(10, "f (a.py:1);g (a.py:2)")
+                compact.data[at:] = bytes([0]) + compact.data[at:][1:]
+
+            return change
+
+        stack = "f (a.py:1);g (a.py:2);h (a.py:3)"
+        for change in (
+            torn(-48),  # the first piece
+            torn(-24),  # the last one
+            lambda one: (one.text(10, stack), one.record(0)),
+            lambda one: (one.text(10, stack), one.data.extend(bytes(24 * 2000))),
+            lambda one: (one.text(10, stack), one.record(5, address=NOON)),
+            lambda one: (one.text(10, stack), one.text(9, "python")),
+            lambda one: (one.text(10, stack), one.record(8), one.record(5, address=NOON)),
+            lambda one: (one.text(10, stack), one.record(10, 1, time=len(stack))),  # a piece twice
+            lambda one: (one.text(10, stack), one.record(10, 3, time=len(stack))),  # one too many
+            lambda one: one.record(10, 0, time=(1 << 32) - 1),
+            lambda one: one.record(10, 1, time=32),
+            lambda one: one.record(10, 0, time=0),
+            lambda one: [one.record(10, piece, time=48) for piece in (0, 2, 1)],
+            lambda one: [one.record(10, min(piece, 255), time=4800) for piece in range(300)],
+        ):
+            for size in (24, 1 << 16):
+                with mock.patch.object(recording_compact, "READ_AT_ONCE", size):
+                    gpus = self.replay(made(change))[0].gpus()
+                self.assertEqual(gpus, self.replay(made(lambda one: None))[0].gpus())
+
+    def test_of_two_stacks_the_one_before_the_event_is_its(self):
+        compact = Compact(NOON)
+        compact.add(ROWS[0])
+        compact.text(10, "f (a.py:1);killed (a.py:2)")
+        compact.add(ROWS[0]._replace(address=64, stack=("g (a.py:3)",)))
+        gpu = self.replay(bytes(compact.data))[0].gpus()[0]
+        self.assertEqual([block.stack for block in gpu.moments[-1].largest], [(), ("g (a.py:3)",)])
+
+    def test_half_a_programs_name_is_none(self):
+        whole = as_compact(ROWS, program="python a/long/path/to/train.py")
+        self.assertEqual(self.replay(whole)[0].programs, ["python a/long/path/to/train.py"])
+        for piece in (48, 72):
+            self.assertEqual(self.replay(whole[:piece] + bytes(24) + whole[piece + 24 :])[0].programs, [""])
+
+
+def reversed_columns(line):
+    return ",".join(reversed(line.split(","))) + "\n"
+
+
 class Killed(InAFolder):
     def test_filler_behind_and_between_rows_is_passed_over(self):
         wanted = self.gpus(as_csv(ROWS))
@@ -164,7 +277,7 @@ class Mistakes(InAFolder):
         event = as_compact([row])[-24:]
         wide = bytes([0x11]) + event[1:]
         for change, later in (
-            (lambda one: one.record(9), 0),
+            (lambda one: one.record(11), 0),
             (lambda one: one.record(0x14, 1, 1), 0),
             (lambda one: one.record(4, 0), 0),
             (lambda one: one.record(1, 2, 1), 0),  # a place that nothing defines

@@ -15,7 +15,8 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
 import plain  # noqa: E402
-from cuslice import recording_blocks, recording_compact, recording_csv, recording_moments, recordings  # noqa: E402
+from cuslice import recording_blocks, recording_compact, recording_csv  # noqa: E402
+from cuslice import recording_moments, recording_stacks, recordings  # noqa: E402
 from made import MICROSECONDS_OF_A_DAY as DAY  # noqa: E402
 from made import InAFolder, Row, as_compact, as_csv, some_rows  # noqa: E402
 
@@ -133,6 +134,18 @@ class Memory(InPieces):
             result, _ = self.replay(as_csv(rows))
         self.assertLessEqual(len(result._tallies["GPU-a"].entries), 101)
 
+    def test_equal_stacks_are_kept_once(self):
+        stack = ("<module> (train.py:33)",)
+        rows = [Row(NOON + i, "allocate", 16 + 16 * i, 4096, stack=stack) for i in range(500)]
+        for form in FORMS:
+            result, _ = self.replay(form(rows))
+            blocks = result._tallies["GPU-a"].blocks.old.values()
+            self.assertEqual(len({id(block.source[2]) for block in blocks}), 1)
+        shared = recording_stacks.SharedStacks()
+        for i in range(5000):
+            shared.of(b"%d" % i)
+        self.assertLessEqual(len(shared._known), recording_stacks.MOST_SHARED)
+
     def test_a_file_is_read_in_pieces_and_once(self):
         read = []
 
@@ -149,7 +162,7 @@ class Memory(InPieces):
 
         rows = some_rows(random.Random(1), 20_000, ("GPU-a",), pause=50)
         for form in FORMS:
-            content = form([row._replace(time=NOON + i) for i, row in enumerate(rows)])
+            content = form([row._replace(time=NOON + i, stack=()) for i, row in enumerate(rows)])
             name = self.file(content)
             real, read[:] = recordings.open_recording, []
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cuslice import plot_page, plot_text, plot_vega, recordings
 
-HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"
+HEADER = "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held\n"  # without a program's name and stacks
 ACTIONS = ("", "allocate", "free", "allocate failure")
 MICROSECONDS_OF_A_DAY = 86_400_000_000
 UNIT = 4096  # of what is held, in the compact form
@@ -29,17 +29,36 @@ class Row(NamedTuple):
     held: int = -1
     thread: int = 7
     stream: int = 0
+    stack: tuple = ()  # frames, outermost first
 
-    def csv(self):
+    def csv(self, *more):
         seconds, fraction = divmod(self.time, 1_000_000)
         clock = f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
         limit, held = (str(number) if number >= 0 else "" for number in (self.limit, self.held))
         words = [self.thread, clock, self.action, f"{self.address:#x}", self.size, f"{self.stream:#x}"]
-        return ",".join(map(str, [*words, self.gpu, limit, held])) + "\n"
+        return ",".join(map(str, [*words, self.gpu, limit, held, *more])) + "\n"
 
 
-def as_csv(rows):
-    return (HEADER + "".join(row.csv() for row in rows)).encode()
+def quoted(text):
+    """As a program's name and frames are written."""
+    return re.sub('[%,";\0-\x1f\x7f]', lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def stack_of(row):
+    return ";".join(map(quoted, row.stack))
+
+
+def header_of(*more):
+    return ",".join([HEADER.strip(), *more]) + "\n"
+
+
+def as_csv(rows, program=None):
+    """Without a program's name and stacks, as older versions write it."""
+    if program is None and not any(row.stack for row in rows):
+        return (HEADER + "".join(row.csv() for row in rows)).encode()
+    names = [quoted(program or ""), *[""] * len(rows)]
+    texts = [row.csv(name, stack_of(row)) for name, row in zip(names, rows)]
+    return (header_of("Program", "Stack") + "".join(texts)).encode()
 
 
 class Compact:
@@ -55,17 +74,17 @@ class Compact:
     def record(self, kind, place=0, source=0, time=0, size=0, held=0, address=0):
         self.data += struct.pack("<BBHIIIQ", kind, place, source, time, size, held, address)
 
-    def name(self, number, name):
-        encoded = name.encode()
+    def text(self, kind, text, number=0):
+        encoded = text.encode()
         for piece in range(0, len(encoded) or 1, 16):
-            self.data += struct.pack("<BBHI16s", 7, piece // 16, number, len(encoded), encoded[piece : piece + 16])
+            self.data += struct.pack("<BBHI16s", kind, piece // 16, number, len(encoded), encoded[piece : piece + 16])
 
     def place_of(self, row):
         if row.gpu == "" and row.limit < 0:
             return 0
         if row.gpu not in self.gpus:
             self.gpus[row.gpu] = len(self.gpus)
-            self.name(self.gpus[row.gpu], row.gpu)
+            self.text(7, row.gpu, self.gpus[row.gpu])
         if (row.gpu, row.limit) not in self.places:
             self.places[row.gpu, row.limit] = len(self.places) % 255 + 1
             limit = row.limit if row.limit >= 0 else (1 << 64) - 1
@@ -85,6 +104,8 @@ class Compact:
             self.record(5, address=row.time)
         kind, low = ACTIONS.index(row.action), row.time & 0xFFFFFFFF
         held = row.held // UNIT if row.held >= 0 else 0xFFFFFFFF
+        if row.stack:
+            self.text(10, stack_of(row))
         if row.address >> 56 or row.size >> 40:
             self.record(8, address=row.size)
             self.record(kind + 0x10, place, source, low, 0, held, row.address)
@@ -92,11 +113,21 @@ class Compact:
             self.record(kind, place, source, low, row.size & 0xFFFFFFFF, held, row.size >> 32 << 56 | row.address)
 
 
-def as_compact(rows, began=None):
+def as_compact(rows, began=None, program=None):
     made = Compact(rows[0].time if began is None else began)
+    if program is not None:
+        made.text(9, quoted(program))
     for row in rows:
         made.add(row)
     return bytes(made.data)
+
+
+STACKS = (
+    (),
+    ("<module> (train.py:33)", "train (train.py:12)", "_call_impl (torch/nn/modules/module.py:1553)"),
+    ("…", 'a,b;c%3B"\n (/home/π/two words.py:7)'),
+    ("<module> (<stdin>:1)",),
+)
 
 
 def some_rows(chance, count, gpus=("GPU-a", "GPU-b"), start=0, pause=3000):
@@ -137,6 +168,7 @@ def some_rows(chance, count, gpus=("GPU-a", "GPU-b"), start=0, pause=3000):
                 held[gpu] // UNIT * UNIT if known else -1,
                 chance.randrange(5),
                 chance.choice((0, 0, 0x55AA00)),
+                chance.choice(STACKS) if action != "free" and size >= 1 << 20 else (),
             )
         )
     return rows

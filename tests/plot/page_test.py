@@ -8,6 +8,7 @@ page_test.py SOURCE_FOLDER
 import base64
 import hashlib
 import html.parser
+import itertools
 import os
 import pathlib
 import random
@@ -19,7 +20,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
 import plain  # noqa: E402
-from cuslice import gpu_names, plot_page, plot_text, recordings  # noqa: E402
+from cuslice import gpu_names, plot_page, plot_stacks, plot_text, recordings  # noqa: E402
 from made import MICROSECONDS_OF_A_DAY as DAY  # noqa: E402
 from made import HEADER, InAFolder, Row, as_compact, as_csv, data_of, some_rows  # noqa: E402
 
@@ -27,6 +28,7 @@ MIB = 1 << 20
 NOON = 20_000 * DAY + DAY // 2
 T4, SECOND_T4 = "GPU-830cff1a-d0c1-4138-8db3-860e8072f9a3", "GPU-14a7499b-18a7-4c8b-989b-39e03ea73eb2"
 REAL = "GPU-5f01aa77-22bb-4c11-8d10-99aabbccddee"
+STACK = ("<module> (/home/a/run.py:33)", "train (train.py:12)", "_call_impl (torch/nn/modules/module.py:1553)")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(2)'>&amp;\"\u202e]]><!--"
 
 
@@ -76,6 +78,7 @@ class Figures(InAFolder):
                     block.thread,
                     block.stream,
                     block.process,
+                    *([drawn["frames"].index(plot_stacks.short_frame(block.stack))] if block.stack else []),
                 ]
                 for block in moment.largest[: drawn["listed"]]
             ]
@@ -105,10 +108,19 @@ class Figures(InAFolder):
                 Row(NOON + 10 * i + 6, "free", 16 + 16 * i, MIB, thread=12),
             ]
         (gpu,) = self.page_data(as_csv(rows))["gpus"]
+        self.assertEqual(gpu["frames"], [])
         self.assertEqual(gpu["blocks"][0], [0, -1, 64 * MIB, "0x7f00", 11, 0x55AA, 0])
         self.assertEqual(gpu["blocks"][1], [1, 6, MIB, "0x10", 12, 0, 0])
         self.assertEqual(len(gpu["blocks"]), 21)
         self.assertEqual(gpu["largest"][:4], [[0], [0, 1], [0], [0, 2]])
+
+    def test_a_frame_is_written_once(self):
+        stacks = (STACK, (), STACK, ("f (a.py:1)",))
+        rows = [Row(NOON + i, "allocate", 16 + 16 * i, MIB, stack=stack) for i, stack in enumerate(stacks)]
+        for form in (as_csv, as_compact):
+            (gpu,) = self.page_data(form(rows))["gpus"]
+            self.assertEqual(gpu["frames"], ["train (train.py:12)", "f (a.py:1)"])
+            self.assertEqual([block[7:] for block in gpu["blocks"]], [[0], [], [0], [1]])
 
     def test_a_page_of_a_long_recording_is_bounded_and_says_what_it_leaves_out(self):
         chance = random.Random(4)
@@ -139,12 +151,110 @@ class Figures(InAFolder):
         self.assertEqual(followed.processes, ["", "4711", "812"])
 
 
-class Words(InAFolder):
-    def test_nothing_of_a_recording_is_markup(self):
-        rows = [Row(NOON, "allocate", 16, MIB, HOSTILE.replace(",", "")), Row(NOON, "allocate", 16, MIB, T4)]
-        wanted = Elements(self.page(as_csv([row._replace(gpu="GPU-a" if row.gpu != T4 else T4) for row in rows])))
+class Asked(InAFolder):
+    """The lists of who asked, below a chart."""
+
+    def details(self, *contents):
+        """The text of each."""
+        found = re.findall("<details.*?</details>", self.page(*contents), re.S)
+        return [Elements(re.sub("(</p>|</li>|</h3>)", "\\1\n", one)).text for one in found]
+
+    def test_refusals_and_the_blocks_at_the_peak_have_their_whole_stacks(self):
+        rows = [
+            Row(NOON, "allocate", 0x7F00, 64 * MIB, thread=11, stack=STACK),
+            Row(NOON + 1500, "allocate", 0x10, MIB, thread=12),
+            Row(NOON + 2_000_000, "allocate failure", 0, 2 << 30, thread=13, stack=STACK[:2]),
+            Row(NOON + 3_000_000, "free", 0x10, MIB),
+            Row(NOON + 4_000_000, "allocate", 0x20, 100, "GPU-b"),
+        ]
+        wanted = [
+            "Who asked",
+            "Python's stacks, most recent call last.",
+            "Refused requests",
+            "2 GiB, after 2 s (12:00:02 UTC), thread 13",
+            *STACK[:2],
+            "The largest live blocks at the peak, after 1.5 ms (12:00:00 UTC)",
+            "64 MiB, 0x7f00, thread 11, allocated after 0 µs (12:00:00 UTC)",
+            *STACK,
+            "1 MiB, 0x10, thread 12, allocated after 1.5 ms (12:00:00 UTC)",
+            "No Python stack.",
+        ]
         for form in (as_csv, as_compact):
-            page = self.page(form(rows), title=HOSTILE)
+            (text,) = self.details(form(rows))
+            self.assertEqual([line for line in text.splitlines() if line], wanted)
+            self.assertEqual(self.details(form([row._replace(stack=()) for row in rows])), [])
+
+    def test_of_several_processes_each_block_has_its_own(self):
+        rows = [Row(NOON, "allocate", 16, MIB, stack=STACK)]
+        (text,) = self.details(as_compact(rows), as_csv(rows))
+        self.assertIn("0x10, thread 7, process 812, allocated", text)
+        self.assertIn("0x10, thread 7, process of file 2, allocated", text)
+
+    def test_of_many_refusals_the_largest_are_listed(self):
+        rows = [Row(NOON + i, "allocate failure", 0, MIB + i % 100, stack=STACK) for i in range(1000)]
+        (text,) = self.details(as_compact(rows))
+        self.assertIn("The 20 largest refused requests", text)
+        self.assertEqual(text.count(STACK[0]), 20)
+        self.assertIn("the largest of 5,", text)
+
+    def test_the_programs_own_frame_stands_for_a_stack(self):
+        library, frozen = STACK[2], "_run_code (<frozen runpy>:88)"
+        for stack, wanted in (
+            (STACK, "train (train.py:12)"),
+            ((STACK[0], library, frozen), "<module> (a/run.py:33)"),
+            ((library,), "_call_impl (modules/module.py:1553)"),
+            (("<module> (<stdin>:1)", library), "<module> (<stdin>:1)"),
+            (("f (/home/a (b)/c:d.py:3)", library), "f (a (b)/c:d.py:3)"),
+            (("…", library), "_call_impl (modules/module.py:1553)"),
+            (("…",), "…"),
+            (("nothing that is known\u202e",), "nothing that is known?"),
+            (("",), ""),
+        ):
+            self.assertEqual(plot_stacks.short_frame(stack), wanted)
+
+
+class Words(InAFolder):
+    def test_the_heading_is_the_program(self):
+        rows = [Row(NOON, "allocate", 16, MIB)]
+        for programs, title, files in (
+            (["python train.py"], "python train.py", "a.csv"),
+            ([None], "a.csv", ""),
+            ([""], "a.csv", ""),
+            (["a", "a", "a"], "a", "a.csv and 2 more"),
+            (["a", "b", "a"], "a and 1 more", "a.csv and 2 more"),
+            ([None, "b", None], "b and 1 more", "a.csv and 2 more"),
+            (["x" * 300], "x" * 199 + "…", "a.csv"),
+            (["a\u202e"], "a?", "a.csv"),
+        ):
+            for form in (as_csv, as_compact):
+                followed, _ = self.replay(*(form(rows, program=program) for program in programs))
+                names = ["a.csv", *(f"a.csv.{number}" for number in range(1, len(programs)))]
+                heading = plot_text.heading_of(followed, followed.gpus(), None, names)
+                self.assertEqual((heading.title, heading.files), (title, files))
+                heading = plot_text.heading_of(followed, followed.gpus(), "batch 64", names)
+                self.assertEqual((heading.title, heading.files), ("batch 64", ""))
+
+    def test_the_file_is_named_below_the_programs_name(self):
+        rows = [Row(NOON, "allocate", 16, MIB)]
+        page = self.page(as_compact(rows, program="python a&b.py"))
+        self.assertIn("<h1>python a&amp;b.py</h1>", page)
+        self.assertIn('<p class="when">a.csv, 4 October 2024, 12:00:00 UTC', page)
+        picture, _ = self.picture(as_compact(rows, program="python a&b.py"))
+        self.assertEqual(picture["title"]["text"], "python a?b.py")
+        self.assertNotIn("a.csv", picture["title"]["subtitle"])
+
+    def test_nothing_of_a_recording_is_markup(self):
+        def rows(words):
+            gpu, stack = words.replace(",", ""), (words, words)
+            return [
+                Row(NOON, "allocate", 16, MIB, gpu, stack=stack),
+                Row(NOON, "allocate", 16, MIB, T4),
+                Row(NOON, "allocate failure", 0, MIB, gpu, stack=stack),
+            ]
+
+        wanted = Elements(self.page(as_csv(rows("GPU-a"))))
+        for form, title in itertools.product((as_csv, as_compact), (HOSTILE, None)):
+            page = self.page(form(rows(HOSTILE), program=HOSTILE), title=title)
             found = Elements(page)
             self.assertEqual((found.tags, found.attributes), (wanted.tags, wanted.attributes))
             self.assertIn("alert(2)", found.text)

@@ -148,7 +148,7 @@ class Pictures(unittest.TestCase):
         started.look(self.drawn("a.html", self.bare))
         self.assertEqual(started.said, [])
         self.assertEqual(started.run("performance.getEntriesByType('resource').length"), 0)
-        self.assertEqual(started.run("document.title"), "trace.csv")
+        self.assertEqual(started.run("document.title"), "cuslice-demo")
         text = started.run("document.querySelector('main').innerText")
         for gpu in self.gpus:
             self.assertIn(gpu, text)
@@ -183,7 +183,7 @@ class Pictures(unittest.TestCase):
             text = image.join(written.rpartition("</body>")[::2])
             page.write_text(text if policy else re.sub("<meta http-equiv[^>]*>", "", text))
             started.look(page)
-            self.assertEqual(started.run("document.title"), "trace.csv" if policy else "mistake")
+            self.assertEqual(started.run("document.title"), "cuslice-demo" if policy else "mistake")
             self.assertTrue(any("Content Security Policy" in said for said in started.said) if policy else asked)
             self.assertEqual(asked, [] if policy else ["/a.png"])
 

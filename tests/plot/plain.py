@@ -3,6 +3,7 @@
 
 from cuslice import recordings
 from cuslice.recording_blocks import Block, key_of
+from made import stack_of
 
 MOST_MOMENTS, MOST_REFUSALS, MOST_LISTED = 900, 200, 10
 
@@ -55,11 +56,12 @@ def follow(files):
                     changed.append(owner)
 
         if row.action == "allocate failure":
-            gpu.refusals.append(recordings.Refusal(time, row.size, 1))
+            gpu.refusals.append(recordings.Refusal(time, row.size, 1, row.thread, row.stack))
         else:
             forget()
         if row.action == "allocate":
-            block = Block(row.size, key_of(process, row.address), (row.thread, row.stream), number, time)
+            stack = stack_of(row).encode()
+            block = Block(row.size, key_of(process, row.address), (row.thread, row.stream, stack), number, time)
             blocks[process][row.address] = block, gpu
             gpu.begin(block)
         if row.limit >= 0:
@@ -101,7 +103,7 @@ def kept_refusals(refusals, first, last):
     for refusal in refusals:
         stretches.setdefault((refusal.time - first) // length, []).append(refusal)
     largest = [(max(those, key=lambda refusal: refusal.size), len(those)) for those in stretches.values()]
-    return [recordings.Refusal(refusal.time, refusal.size, count) for refusal, count in largest]
+    return [refusal._replace(requests=count) for refusal, count in largest]
 
 
 def drawn(files):

@@ -50,7 +50,7 @@ class Reading(InAFolder):
         self.assertEqual([moment.live[2] for moment in b.moments], [2 * MIB, 0])
         self.assertEqual([moment.limit for moment in a.moments + b.moments], [1000] * 2 + [5 * MIB] * 2)
         self.assertEqual((held(a), held(b)), ([300] * 2, [3 * MIB] * 2))
-        self.assertEqual(a.refusals, [recordings.Refusal(3_000_000, 900, 1)])
+        self.assertEqual(a.refusals, [recordings.Refusal(3_000_000, 900, 1, 7, ())])
         self.assertEqual(b.refusals, [])
 
     def test_rmm_and_older_recordings_have_one_nameless_gpu(self):

@@ -16,7 +16,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv.pop(1), "python")))
-from cuslice import recordings  # noqa: E402
+from cuslice import plot_page, plot_text, recordings  # noqa: E402
 from made import InAFolder, as_compact, as_csv, some_rows  # noqa: E402
 
 COUNT = int(os.environ.get("CUSLICE_TEST_SPOILED", "500"))
@@ -60,7 +60,7 @@ def give_up(*_):
 class Spoiled(InAFolder):
     def check(self, number, write, unit):
         chance = random.Random(number)
-        data = spoil(chance, write(some_rows(chance, chance.choice((1, 5, 60)))), unit)
+        data = spoil(chance, write(some_rows(chance, chance.choice((1, 5, 60))), program="python train.py"), unit)
         signal.alarm(SECONDS)
         try:
             result, notes = self.replay(data)
@@ -71,9 +71,11 @@ class Spoiled(InAFolder):
             return False
         finally:
             signal.alarm(0)
+        gpus = result.gpus()
+        plot_page.page(result, gpus, plot_text.heading_of(result, gpus, None, ["a"]), notes)
         for note in notes:
             self.assertEqual(note.splitlines(), [note])
-        for gpu in result.gpus():
+        for gpu in gpus:
             self.assertGreaterEqual(gpu.peak, 0)
             self.assertTrue(all(sum(moment.live) >= 0 for moment in gpu.moments))
         return True

@@ -21,7 +21,7 @@ USES = SOURCE / "tests/python/uses.py"
 MODULES = ("__init__", "__main__", "_arguments", "_bars", "_ensure", "_failures", "_ipython", "_launcher", "_log")
 MODULES += ("_memory", "_numbers", "_restart", "_run", "_settings", "_size", "_slice", "fake")
 MODULES += ("recordings", "recording_blocks", "recording_compact", "recording_csv", "recording_moments")
-MODULES += ("recording_rows", "gpu_names", "plot_page", "plot_text")
+MODULES += ("recording_rows", "recording_stacks", "gpu_names", "plot_page", "plot_stacks", "plot_text")
 
 
 def mypy(*paths):
