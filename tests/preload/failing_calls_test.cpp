@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <random>
+#include <span>
 #include <string>
 
 #include "tests/catch.h"
@@ -36,6 +38,8 @@ constexpr uint64_t kLimit = 1000 * kMiB, kHalfOfContext = 151 * kMiB;
 // fail. More takes minutes.
 const int kOfEachPlace = number_of("CUSLICE_TEST_CALLS_OF_EACH_PLACE", 1), kError = number_of("CUSLICE_TEST_ERRNO", 0),
           kInARow = number_of("CUSLICE_TEST_CALLS_IN_A_ROW", 1);
+// How many pairs of calls, by chance, fail in each situation, and the number that decides about them.
+const int kPairs = number_of("CUSLICE_TEST_PAIRS_OF_CALLS", 3), kSeed = number_of("CUSLICE_TEST_SEED", 1);
 
 std::string bytes(uint64_t count) { return std::to_string(count); }
 
@@ -114,11 +118,16 @@ const Situation kLaunched[] = {
      launch({"--limit", "1000MiB", "--wait", "--gpus", "any"})},
 };
 
-// A run of a situation in which this call fails; 0: none does.
-FailingPlan plan_of(const Situation& situation, uint64_t failing) {
+// The calls that fail in a run, by number; 0: none does.
+struct Failing {
+    uint64_t first = 0, again = 0;
+};
+
+FailingPlan plan_of(const Situation& situation, const Failing& failing) {
     FailingCall wanted;
     wanted.of = situation.launch.empty() ? CallsOf::library : CallsOf::launcher;
-    wanted.failing = failing;
+    wanted.failing = failing.first;
+    wanted.again = failing.again;
     wanted.in_a_row = static_cast<uint64_t>(kInARow);
     wanted.error = kError;
     return FailingPlan(wanted);
@@ -223,9 +232,9 @@ Words standing_before(const Situation& situation, const FailingPlan& plan) {
 }
 
 // Empty: as it is to be. Counts the call if it was made again, and so has failed.
-std::string fault_of_call(const Situation& situation, const Course& whole, uint64_t number, size_t* failed) {
+std::string fault_of_call(const Situation& situation, const Course& whole, const Failing& failing, size_t* failed) {
     const Folder books;
-    const FailingPlan plan = plan_of(situation, number);
+    const FailingPlan plan = plan_of(situation, failing);
     const Course course = run_through(situation, books, standing_before(situation, plan));
     *failed += plan.call().name[0] != '\0';
     std::string fault = fault_of(situation, course, whole);
@@ -233,30 +242,57 @@ std::string fault_of_call(const Situation& situation, const Course& whole, uint6
         fault = "the next program misses something";
     if (fault.empty())
         return "";
-    char place[96];
-    std::snprintf(place, sizeof place, "%s, call %llu at %#llx: ", plan.call().name,
-                  static_cast<unsigned long long>(number),
-                  static_cast<unsigned long long>(plan.call().places[number - 1]));
+    char place[128];
+    std::snprintf(place, sizeof place, "%s, call %llu at %#llx, and call %llu: ", plan.call().name,
+                  static_cast<unsigned long long>(failing.first),
+                  static_cast<unsigned long long>(plan.call().places[failing.first - 1]),
+                  static_cast<unsigned long long>(failing.again));
     return place + fault + "; " + joined(course.codes) + "for " + joined(whole.codes) + "\n" + course.err + "\n";
+}
+
+// A run in which no call fails, and the calls that were counted.
+struct Counted {
+    explicit Counted(const Situation& situation)
+        : plan(plan_of(situation, {})), whole(run_through(situation, books, standing_before(situation, plan))) {}
+    uint64_t calls() const { return std::min(plan.call().calls, FailingCall::kNoted); }
+
+    Folder books;
+    FailingPlan plan;
+    Course whole;
+};
+
+// How many of them failed. Other processes of the machine and the clock decide about some calls.
+size_t check_all(const Situation& situation, const Course& whole, const std::vector<Failing>& all) {
+    std::string faults;
+    size_t failed = 0;
+    for (const Failing& failing : all)
+        faults += fault_of_call(situation, whole, failing, &failed);
+    CHECK(faults == "");
+    return failed;
 }
 
 void check_each_call(const Situation& situation) {
     if (!kSanitizer.empty())
         return skip("a sanitizer's runtime stands between the library and the C library");
     CAPTURE(situation.name);
-    const Folder books;
-    const FailingPlan counting = plan_of(situation, 0);
-    const Course whole = run_through(situation, books, standing_before(situation, counting));
-    CAPTURE(whole.err);
-    const std::vector<uint64_t> calls = calls_of(counting.call());
-    CHECK(calls.size() > 5);
-    std::string faults;
-    size_t failed = 0;
-    for (const uint64_t number : calls)
-        faults += fault_of_call(situation, whole, number, &failed);
-    CHECK(faults == "");
-    // Other processes of the machine and the clock decide about some calls.
-    CHECK(failed * 2 > calls.size());
+    const Counted counted(situation);
+    CAPTURE(counted.whole.err);
+    std::vector<Failing> all;
+    for (const uint64_t number : calls_of(counted.plan.call()))
+        all.push_back({number, 0});
+    CHECK(all.size() > 5);
+    CHECK(check_all(situation, counted.whole, all) * 2 > all.size());
+}
+
+size_t check_pairs(const Situation& situation) {
+    CAPTURE(situation.name);
+    const Counted counted(situation);
+    CAPTURE(counted.whole.err);
+    std::mt19937_64 random(static_cast<uint64_t>(kSeed));
+    std::vector<Failing> all;
+    for (int i = 0; i < kPairs; i++)
+        all.push_back({1 + random() % counted.calls(), 1 + random() % counted.calls()});
+    return check_all(situation, counted.whole, all);
 }
 
 }  // namespace
@@ -271,6 +307,17 @@ TEST_CASE("each call into the C library fails once: a program on a split keeps i
 
 TEST_CASE("each call into the C library fails once: nothing of a shared limit is lost, and nobody passes it") {
     check_each_call(GENERATE(from_range(std::begin(kShared), std::end(kShared))));
+}
+
+TEST_CASE("two calls into the C library fail, far from each other: nothing is passed, lost or left unsaid") {
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime stands between the library and the C library");
+    const std::span<const Situation> all[] = {kAlone, kOnSplits, kShared, kLaunched};
+    size_t situations = 0, failed = 0;
+    for (const std::span<const Situation> some : all)
+        for (const Situation& situation : some)
+            situations++, failed += check_pairs(situation);
+    CHECK(failed * 2 > situations * kPairs);
 }
 
 TEST_CASE("each call into the C library fails once: the launcher starts the program in its slice, or says why not") {

@@ -130,7 +130,8 @@ bool fails(const void* caller, const char* name, int error) {
     const uint64_t call = ++the_plan->calls;
     if (call <= FailingCall::kNoted)
         the_plan->places[call - 1] = at - the_code.base;
-    if (call - the_plan->failing >= the_plan->in_a_row || the_plan->failing == 0)
+    const bool in_row = the_plan->failing != 0 && call - the_plan->failing < the_plan->in_a_row;
+    if (!in_row && call != the_plan->again)
         return false;
     if (call == the_plan->failing)
         strncpy(the_plan->name, name, sizeof the_plan->name - 1);

@@ -14,6 +14,7 @@ struct FailingCall {
     CallsOf of = CallsOf::library;
     uint64_t failing = 0;   // the number of the call that fails, from 1; 0: none does
     uint64_t in_a_row = 1;  // with those after it, so many fail: one is cleaned up after while another fails
+    uint64_t again = 0;     // the number of another call that fails, far from it; 0: none does
     int error = 0;          // errno of its failure; 0: the one that is most likely for the call
     uint64_t calls = 0;     // made so far
     static constexpr uint64_t kNoted = 4096;
