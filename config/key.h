@@ -35,6 +35,7 @@ enum class Key : uint8_t {
     log,
     summary,
     record,
+    record_stacks,
     config,
     driver,
     runtime,

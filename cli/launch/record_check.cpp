@@ -40,12 +40,21 @@ std::string why_not_written(const char* path, const struct stat& info) {
     return "";
 }
 
+// A file of settings may ask for stacks wherever there is a recording.
+bool asks_for_stacks(const Settings& settings, ConfigError& error) {
+    const Entry* const stacks = find(settings, Key::record_stacks);
+    if (stacks == nullptr || stacks->number == 0 || stacks->rank.source != Source::flag)
+        return false;
+    refuse_entry(*stacks, "stacks go into a recording: name its file with --record", error);
+    return true;
+}
+
 }  // namespace
 
 bool check_record(const Settings& settings, const Environment& environment, ConfigError& error) {
     const Entry* entry = find(settings, Key::record);
     if (entry == nullptr)
-        return true;
+        return !asks_for_stacks(settings, error);
     const bool from_outside =
         entry->rank.level != 0 || entry->rank.source == Source::user_file || entry->rank.source == Source::system_file;
     if (from_outside && environment.get(kHandOver))

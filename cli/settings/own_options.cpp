@@ -34,7 +34,7 @@ constexpr OwnOption kOptions[] = {
     {of(Command::top), "timeout", "", "TIME", "how long to wait for a node's answer (default: 20s)"},
     {of(Command::plot), "output", "o", "OUT", "where the picture goes (default: FILE, with .html as its ending)",
      OwnNames::files},
-    {of(Command::plot), "title", "", "TEXT", "the picture's heading (default: FILE's name)"},
+    {of(Command::plot), "title", "", "TEXT", "the picture's heading (default: the program, or FILE's name)"},
     {of(Command::plot), "open", "", "", "show the page in a browser"},
     {of(Command::cdi), "output", "o", "FILE", "where the specification goes (default: stdout)", OwnNames::files},
     {of(Command::jupyter), "name", "", "NAME", "the kernel's name for programs (default: from the limit)"},

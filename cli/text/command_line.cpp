@@ -7,58 +7,26 @@
 
 #include <algorithm>
 
+#include "config/brief_command.h"
+
 namespace cuslice::cli {
 namespace {
 
 using Words = std::vector<std::string>;
 
-std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-// The name in a command line's first word, which is a title where the process has given itself one.
-std::string_view program_name(std::string_view word) { return word.find(' ') == word.npos ? file_name(word) : word; }
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-bool is_python(std::string_view program) { return program.starts_with("python") || program.starts_with("pypy"); }
-
-// A program that runs the file that its first argument names.
-bool is_interpreter(std::string_view program) {
-    return is_python(program) || is_one_of(program, {"sh", "bash", "dash", "zsh", "perl", "ruby", "node", "julia"});
-}
-
-// The place of the script, or behind the end. Python has the name of a module behind -m, and code behind -c.
-size_t script_in(const Words& words) {
-    size_t i = 1;
-    const bool python = is_python(program_name(words[0]));
-    for (; i < words.size() && words[i].starts_with("-"); ++i) {
-        if (is_one_of(words[i], {"-m", "-c"}))
-            return words.size();
-        if (python && is_one_of(words[i], {"-W", "-X"}))
-            ++i;
-    }
-    return std::min(i, words.size());
-}
-
-// "-m torch.distributed.run", "-c", or nothing.
-void append_module(const Words& words, Words& to) {
-    for (size_t i = 1; i < words.size() && words[i].starts_with("-"); ++i) {
-        if (!is_one_of(words[i], {"-m", "-c"}))
-            continue;
-        to.push_back(words[i]);
-        if (words[i] == "-m" && i + 1 < words.size())
-            to.push_back(words[i + 1]);
-        return;
-    }
+std::string zero_ended(const Words& words) {
+    std::string bytes;
+    for (const std::string& word : words)
+        bytes.append(word).push_back('\0');
+    return bytes;
 }
 
 // The launcher has the program behind its own options, and says in the ledger how that one is called.
 Words without_launcher(const Words& words, std::string_view name) {
-    if (program_name(words[0]) != "cuslice" || name == "cuslice" || name.empty())
+    if (CommandWords(zero_ended(words)).program() != "cuslice" || name == "cuslice" || name.empty())
         return words;
     const auto program = std::find_if(words.begin() + 1, words.end(),
-                                      [&](const std::string& word) { return file_name(word).starts_with(name); });
+                                      [&](const std::string& word) { return file_name_of(word).starts_with(name); });
     return program != words.end() ? Words(program, words.end()) : Words();
 }
 
@@ -115,20 +83,14 @@ std::string command_text(const std::vector<std::string>& words, std::string_view
         return std::string(name);
     if (detail == CommandDetail::whole)
         return joined(shown);
-    const std::string program(program_name(shown[0]));
-    const size_t script = is_interpreter(program) ? script_in(shown) : shown.size();
-    if (script < shown.size())
-        shown[script] = file_name(shown[script]);
-    if (detail == CommandDetail::line) {
-        shown[0] = program;
-        return joined(shown);
-    }
-    Words brief = {program};
-    if (script < shown.size())
-        brief.push_back(shown[script]);
-    else if (is_interpreter(program))
-        append_module(shown, brief);
-    return joined(brief);
+    const std::string bytes = zero_ended(shown);
+    const CommandWords command(bytes);
+    if (detail == CommandDetail::program)
+        return std::string(brief_command(command).view());
+    shown[0] = command.program();
+    if (const auto script = command.script())
+        shown[*script] = file_name_of(shown[*script]);
+    return joined(shown);
 }
 
 }  // namespace cuslice::cli

@@ -11,7 +11,8 @@ enum class LockRank : uint8_t {
     growing,           // an allocator takes segments, for which the GPU makes room in every way that it has
     lifetimes,         // virtual contexts begin and end, and what was made in them with them
     virtual_pools,     // a part's default pool is made, and its handle noted
-    recording,         // the recording's file is made, and what has numbers in it is written there
+    recording,         // the recording's file is made, with its first row
+    record_numbers,    // what has numbers in a recording is written there
     trace_file,        // it is opened again, and mapped further: nothing is taken under it
     joining,           // a GPU's accounts are joined in its ledger
     ledger,            // members move, stripe by stripe

@@ -13,7 +13,17 @@ namespace cuslice::trace {
 namespace {
 
 constexpr unsigned kStretch = 30;  // of time, in bits of microseconds: 18 minutes
-constexpr size_t kPiece = 16;      // of a name
+constexpr size_t kPiece = 16;      // of a text
+
+constexpr size_t pieces_of(size_t bytes) { return (bytes + kPiece - 1) / kPiece; }
+
+// A piece of a text, which begins at `at` there.
+Record piece_of(Kind kind, std::string_view text, size_t at) {
+    Record piece{.kind = kind, .place = static_cast<uint8_t>(at / kPiece), .time = static_cast<uint32_t>(text.size())};
+    const std::string_view bytes = slice(text, at, kPiece);
+    std::memcpy(&piece.size, bytes.data(), bytes.size());
+    return piece;
+}
 
 struct KnownSource {
     uint64_t stream;
@@ -159,12 +169,8 @@ File::Appended Compact::define_name(File& file, const Row& row, int& error) {
     if (named_[row.ordinal])
         return File::Appended::done;
     for (size_t at = 0; at < row.gpu.size(); at += kPiece) {
-        Record piece{.kind = Kind::name,
-                     .place = static_cast<uint8_t>(at / kPiece),
-                     .source = row.ordinal,
-                     .time = static_cast<uint32_t>(row.gpu.size())};
-        const std::string_view text = slice(row.gpu, at, kPiece);
-        std::memcpy(&piece.size, text.data(), text.size());
+        Record piece = piece_of(Kind::name, row.gpu, at);
+        piece.source = row.ordinal;
         const auto defined = file.append(bytes_of(piece), error);
         if (defined != File::Appended::done)
             return defined;
@@ -199,14 +205,32 @@ File::Appended Compact::source_of(File& file, const Row& row, Batch& batch, uint
     return File::Appended::done;
 }
 
+void Compact::Batch::add_pieces(Kind kind, std::string_view text) {
+    for (size_t at = 0; at < text.size(); at += kPiece)
+        add(piece_of(kind, text, at));
+}
+
 File::Appended Compact::append(File& file, const Row& row, int& error) {
-    Batch batch;
+    if (row.program.empty() && row.stack.empty()) [[likely]] {
+        Record records[kMostPlain];
+        return append_batch(file, row, Batch(records), error);
+    }
+    constexpr size_t kMost = kMostPlain + pieces_of(kMostOfProgram) + pieces_of(kMostOfStack);
+    static_assert(kMost * sizeof(Record) <= Windows::kMostAtOnce);
+    Record records[kMost];
+    Batch batch(records);
+    batch.add_pieces(Kind::program, slice(row.program, 0, kMostOfProgram));
+    return append_batch(file, row, batch, error);
+}
+
+File::Appended Compact::append_batch(File& file, const Row& row, Batch batch, int& error) {
     Record event = event_of(row);
     if (const auto there = place_of(file, row, batch, event.place, error); there != File::Appended::done)
         return there;
     if (const auto there = source_of(file, row, batch, event.source, error); there != File::Appended::done)
         return there;
     const bool clock = add_clock(batch, row.time);
+    batch.add_pieces(Kind::stack, slice(row.stack, 0, kMostOfStack));
     if (is_narrow(row)) {
         event.size = static_cast<uint32_t>(row.bytes);
         event.address |= row.bytes >> 32 << 56;

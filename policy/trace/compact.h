@@ -40,16 +40,23 @@ class Compact {
 
   private:
     // Records that belong together in the file: an event, and what holds for it alone before it.
-    struct Batch {
-        void add(const Record& record) { records[count++] = record; }
-        std::string_view view() const { return {reinterpret_cast<const char*>(records), count * sizeof(Record)}; }
-        Record records[5];
-        size_t count = 0;
+    class Batch {
+      public:
+        explicit Batch(Record* records) : records_(records) {}
+        void add(const Record& record) { records_[count_++] = record; }
+        void add_pieces(Kind kind, std::string_view text);
+        std::string_view view() const { return {reinterpret_cast<const char*>(records_), count_ * sizeof(Record)}; }
+
+      private:
+        Record* records_;
+        size_t count_ = 0;
     };
+    static constexpr size_t kMostPlain = 5;  // records of an event without a stack
     static constexpr uint8_t kMostPlaces = 254, kAnyPlace = 255;
     static constexpr uint16_t kAnySource = 0xffff;
     static constexpr unsigned kGpus = 64;
 
+    File::Appended append_batch(File& file, const Row& row, Batch batch, int& error);
     bool add_clock(Batch& batch, uint64_t time) const;
     File::Appended place_of(File& file, const Row& row, Batch& batch, uint8_t& place, int& error);
     File::Appended new_place(File& file, const Row& row, Batch& batch, uint8_t& place, int& error);
@@ -62,7 +69,7 @@ class Compact {
     std::atomic<uint64_t> clock_{~0ull};  // the stretch of time of which the file has a record
     std::atomic<uint8_t> last_[kGpus] = {};
     std::atomic<uint64_t> limits_[256] = {};  // by place
-    Mutex mutex_{LockRank::recording};        // over what is given numbers
+    Mutex mutex_{LockRank::record_numbers};   // over what is given numbers
     uint8_t gpus_[256] CUSLICE_GUARDED_BY(mutex_) = {};
     bool named_[kGpus] CUSLICE_GUARDED_BY(mutex_) = {};
     uint8_t places_ CUSLICE_GUARDED_BY(mutex_) = 0;

@@ -12,7 +12,6 @@
 #include "policy/base/own_descriptors.h"
 #include "policy/trace/copy.h"
 #include "policy/trace/record.h"
-#include "policy/trace/row.h"
 
 namespace cuslice::trace {
 
@@ -81,9 +80,9 @@ void File::note_process() {
     in_owner_ = static_cast<const int*>(page);
 }
 
-bool File::make(std::string_view name, Reason& why) {
+bool File::make(std::string_view name, Reason& why, Columns columns) {
     const int saved_errno = errno;
-    const bool made = try_to_make(name, why);
+    const bool made = try_to_make(name, columns, why);
     errno = saved_errno;
     return made;
 }
@@ -111,7 +110,7 @@ bool File::open_there(std::string_view name, int& file, Reason& why) {
     }
 }
 
-bool File::try_to_make(std::string_view name, Reason& why) {
+bool File::try_to_make(std::string_view name, Columns columns, Reason& why) {
     note_process();
     form_ = form_of(name);
     int file = -1;
@@ -124,15 +123,15 @@ bool File::try_to_make(std::string_view name, Reason& why) {
     }
     file_.store(file, std::memory_order_release);
     int error = 0;
-    if (write_header(error) != Appended::done)
+    if (write_header(columns, error) != Appended::done)
         return cant_write(error, why), false;
     begin_to_map(file);
     return true;
 }
 
-File::Appended File::write_header(int& error) {
+File::Appended File::write_header(Columns columns, int& error) {
     if (form_ == Form::csv)
-        return write_row(kHeader, error);
+        return write_row(header_for(columns), error);
     const Header header = header_of(owner_);
     return write_row({reinterpret_cast<const char*>(&header), sizeof header}, error);
 }

@@ -9,6 +9,7 @@
 #include "policy/base/configured_file.h"
 #include "policy/base/mutex.h"
 #include "policy/base/own_descriptors.h"
+#include "policy/trace/row.h"
 #include "policy/trace/windows.h"
 
 namespace cuslice::trace {
@@ -30,7 +31,7 @@ class File {
   public:
     /// Makes a new file under the first name that is free, and writes the header; an existing one is never touched. A
     /// character device is written to as it is. False: `why` says what is in the way, with the path.
-    bool make(std::string_view name, Reason& why);
+    bool make(std::string_view name, Reason& why, Columns columns = Columns::usual);
 
     enum class Appended {
         done,
@@ -50,10 +51,10 @@ class File {
     Form form() const { return form_; }
 
   private:
-    bool try_to_make(std::string_view name, Reason& why);
+    bool try_to_make(std::string_view name, Columns columns, Reason& why);
     int make_new(FileError& error);
     bool open_there(std::string_view name, int& file, Reason& why);
-    Appended write_header(int& error);
+    Appended write_header(Columns columns, int& error);
     void begin_to_map(int file);
     Appended append_slowly(std::string_view row, int& error);
     Appended write_row(std::string_view row, int& error);

@@ -17,11 +17,13 @@ enum class Kind : uint8_t {
     allocate = 1,
     free = 2,
     allocate_failure = 3,
-    place = 4,   // a number for a GPU and its limit
-    clock = 5,   // the time, whole
-    source = 6,  // a number for a thread and a stream
-    name = 7,    // a piece of a GPU's
-    size = 8,    // of the wide event that follows
+    place = 4,    // a number for a GPU and its limit
+    clock = 5,    // the time, whole
+    source = 6,   // a number for a thread and a stream
+    name = 7,     // a piece of a GPU's
+    size = 8,     // of the wide event that follows
+    program = 9,  // a piece of the program's name
+    stack = 10,   // a piece of the stack of the event that follows
 };
 inline constexpr uint8_t kWide = 0x10;  // beside an event's kind: its address is whole, its size is before it
 

@@ -128,12 +128,13 @@ char* put_limit(Known& now, char* to, uint64_t limit) {
     return put_text(to, {now.limit_text, now.limit_size});
 }
 
-}  // namespace
+std::string_view cut(std::string_view text, size_t most) { return slice(text, 0, most); }
 
-void write_row(RowText& text, const Row& row) {
+// As far as the columns that every recording has had.
+char* put_columns(char* to, const Row& row) {
     static constexpr std::string_view kActions[] = {",allocate,", ",free,", ",allocate failure,"};
     Known& now = known;
-    char* to = put_number(text.bytes, row.thread);
+    to = put_number(to, row.thread);
     *to++ = ',';
     to = put_time_of_day(now, to, row.time);
     to = put_text(to, kActions[static_cast<size_t>(row.action)]);
@@ -149,6 +150,26 @@ void write_row(RowText& text, const Row& row) {
     *to++ = ',';
     if (row.held != Row::kNotKnown)
         to = put_number(to, row.held);
+    *to++ = ',';
+    return to;
+}
+
+}  // namespace
+
+void write_row(RowText& text, const Row& row, Columns columns) {
+    char* to = put_columns(text.bytes, row);
+    if (columns == Columns::with_stack)
+        *to++ = ',';
+    *to++ = '\n';
+    text.size = static_cast<size_t>(to - text.bytes);
+}
+
+void write_row(LongRowText& text, const Row& row, Columns columns) {
+    char* to = put_text(put_columns(text.bytes, row), cut(row.program, kMostOfProgram));
+    if (columns == Columns::with_stack) {
+        *to++ = ',';
+        to = put_text(to, cut(row.stack, kMostOfStack));
+    }
     *to++ = '\n';
     text.size = static_cast<size_t>(to - text.bytes);
 }

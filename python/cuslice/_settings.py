@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         log: Optional[Path]
         summary: Optional[Union[bool, str]]
         record: Optional[Path]
+        record_stacks: Optional[Union[bool, str]]
         config: Optional[Path]
         driver: Optional[Path]
         runtime: Optional[Path]
@@ -75,6 +76,7 @@ SETTINGS: Mapping[str, Setting] = {
     "log": Setting("log", "log", False),
     "summary": Setting("summary", "switch", False),
     "record": Setting("record", "absolute-file", False),
+    "record_stacks": Setting("record-stacks", "switch", False),
     "config": Setting("config", "file", False),
     "driver": Setting("driver", "file", False),
     "runtime": Setting("runtime", "file", False),

@@ -267,7 +267,7 @@ bool Process::open_gpus() {
     }
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) {
-        recording_.start(record, describe_row);
+        recording_.start(record, is_on(settings(), Key::record_stacks), describe_row);
         features |= kRecording;
         limits = true;
     }

@@ -4,9 +4,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/process/own_command.h"
+#include "shim/process/python_stack.h"
+#include "virtual_gpu/driver/scratch.h"
+
 namespace cuslice {
 
 namespace {
+
+constexpr uint64_t kLargeEnough = 1 << 20;  // bytes of a block whose row has a stack
 
 constexpr uint64_t kUnit = AllocationTable::kUnit;
 
@@ -57,8 +63,9 @@ trace::Row Recording::row_of(trace::Action action, const Block& block, uint64_t 
     return row;
 }
 
-void Recording::start(std::string_view file, Describe describe) {
+void Recording::start(std::string_view file, bool stacks, Describe describe) {
     name_ = file;
+    stacks_ = stacks;
     describe_ = describe;
     state_.store(State::no_file_yet, std::memory_order_release);
 }
@@ -70,13 +77,18 @@ void Recording::allocated(const Block& block, uint64_t stream) {
         write(row_of(trace::Action::free, unpacked(before), 0));
     if (!blocks_.insert(packed(block)))
         return end(Reason("there is no memory to remember sizes in"));
-    write(row_of(trace::Action::allocate, block, stream));
+    const trace::Row row = row_of(trace::Action::allocate, block, stream);
+    if (stacks_ && block.bytes >= kLargeEnough)
+        write_with_stack(row);
+    else
+        write(row);
 }
 
 void Recording::refused(uint64_t bytes, uint64_t stream, int gpu) {
     if (!on())
         return;
-    write(row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream));
+    const trace::Row row = row_of(trace::Action::allocate_failure, {.bytes = bytes, .gpu = gpu}, stream);
+    stacks_ ? write_with_stack(row) : write(row);
 }
 
 bool Recording::freed(uint64_t address, uint64_t stream, Block* block) {
@@ -106,24 +118,44 @@ void Recording::context_ends(Contexts::Id context, PageVector<Block>* blocks) {
         write(row_of(trace::Action::free, block, 0));
 }
 
-bool Recording::make_file() {
-    if (state() == State::open)
-        return true;
+// Makes the file, with this row as its first. False: there is one, or there is to be none any more.
+bool Recording::begin(const trace::Row& row) {
     const DisablingLockGuard lock(mutex_);
     if (state() != State::no_file_yet)
-        return state() == State::open;
+        return false;
     Reason why;
-    if (!log_.make(name_, why))
-        return end(why), false;
-    state_.store(State::open, std::memory_order_release);
-    news_.store(true, std::memory_order_release);
+    if (!log_.make(name_, why, stacks_ ? trace::Columns::with_stack : trace::Columns::usual)) {
+        end(why);
+        return true;
+    }
+    FixedText<trace::kMostOfProgram + 1> program;
+    trace::append_field(program, own_command());
+    trace::Row first = row;
+    first.program = program;
+    append(first);
+    State before = State::no_file_yet;
+    if (state_.compare_exchange_strong(before, State::open, std::memory_order_acq_rel))
+        news_.store(true, std::memory_order_release);
     return true;
 }
 
-// Looked at again before each row: once a row is missing, what follows makes no sense.
+// Without memory for the stack the row has none.
+void Recording::write_with_stack(trace::Row row) {
+    const Scratch<PythonStack> stack;
+    if (stack)
+        row.stack = stack->read();
+    write(row);
+}
+
+// The state is looked at again before each row: once a row is missing, what follows makes no sense.
 void Recording::write(const trace::Row& row) {
-    if (!on() || !make_file())
+    if (state() == State::no_file_yet && begin(row))
         return;
+    if (state() == State::open)
+        append(row);
+}
+
+void Recording::append(const trace::Row& row) {
     int error = 0;
     switch (log_.append(row, error)) {
         case trace::File::Appended::done:

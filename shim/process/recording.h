@@ -26,8 +26,9 @@ class Recording {
     // Completes a row with what is known of a GPU (never kNoGpu). Called by any thread, with no lock held.
     using Describe = void (*)(int gpu, trace::Row& row);
 
-    // From now on. The file is made by the first row, so that a process that allocates nothing has none.
-    void start(std::string_view file, Describe describe);
+    // From now on. The file is made by the first row, so that a process that allocates nothing has none. `stacks`: rows
+    // of large blocks and of refusals have Python's stack.
+    void start(std::string_view file, bool stacks, Describe describe);
 
     // After the allocation. What was at the address has gone in a way that nobody saw, and is freed by this.
     void allocated(const Block& block, uint64_t stream);
@@ -63,13 +64,16 @@ class Recording {
     trace::Row row_of(trace::Action action, const Block& block, uint64_t stream) const;
     Allocation packed(const Block& block);
     Block unpacked(const Allocation& allocation) const;
-    bool make_file();
+    bool begin(const trace::Row& row);
+    void write_with_stack(trace::Row row);
     void write(const trace::Row& row);
+    void append(const trace::Row& row);
     void end(const Reason& why);
 
     std::atomic<State> state_{State::off};
     std::atomic<bool> news_{false}, told_begun_{false}, told_end_{false};
     std::string_view name_;
+    bool stacks_ = false;
     Describe describe_ = nullptr;
     Mutex mutex_{LockRank::recording};  // over making the file
     trace::Log log_;

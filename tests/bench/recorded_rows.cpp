@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace cuslice::bench {
 
@@ -45,7 +46,11 @@ class Reader {
         else if (kind == 6)
             sources_[source(at)] = {number_at<uint32_t>(file_, at + 4), address};
         else if (kind == 7)
-            piece(at);
+            piece(names_[source(at)], at);
+        else if (kind == 9)
+            piece(program_, at);
+        else if (kind == 10)
+            piece(stack_, at);
         else if (kind != 0 && kind != 8)
             throw std::invalid_argument("its kind is unknown");
         has_size_ = kind == 8;
@@ -61,20 +66,19 @@ class Reader {
         uint32_t thread;
         uint64_t stream;
     };
-    struct Name {
+    struct Text {
         std::string text;
         size_t known = 0;
     };
     uint8_t place(size_t at) const { return number_at<uint8_t>(file_, at + 1); }
     uint16_t source(size_t at) const { return number_at<uint16_t>(file_, at + 2); }
 
-    void piece(size_t at) {
+    void piece(Text& name, size_t at) {
         constexpr size_t kPiece = 16;
-        Name& name = names_[source(at)];
         name.text.resize(number_at<uint32_t>(file_, at + 4));
         const size_t from = place(at) * kPiece;
         if (from >= name.text.size())
-            throw std::invalid_argument("a name's piece is behind its end");
+            throw std::invalid_argument("a text's piece is behind its end");
         const size_t bytes = std::min(kPiece, name.text.size() - from);
         std::memcpy(name.text.data() + from, file_.data() + at + 8, bytes);
         name.known += bytes;
@@ -91,10 +95,12 @@ class Reader {
                         .stream = who.stream,
                         .gpu = {},
                         .limit = {},
-                        .held = {}};
+                        .held = {},
+                        .program = taken(program_),
+                        .stack = taken(stack_)};
         if (place(at) != 0) {
             const Place where = places_.at(place(at));
-            const Name& name = names_.at(where.gpu);
+            const Text& name = names_.at(where.gpu);
             if (name.known < name.text.size())
                 throw std::invalid_argument("its GPU's name lacks a piece");
             row.gpu = name.text;
@@ -105,6 +111,12 @@ class Reader {
         if (held != 0xffffffff)
             row.held = std::to_string(held * 4096ull);
         rows_.push_back(row);
+    }
+
+    static std::string taken(Text& text) {
+        if (text.known < text.text.size())
+            throw std::invalid_argument("a text lacks a piece");
+        return std::exchange(text, {}).text;
     }
 
     uint64_t time(uint32_t low) const {
@@ -118,7 +130,8 @@ class Reader {
     bool has_size_ = false;
     std::map<unsigned, Place> places_;
     std::map<unsigned, Source> sources_;
-    std::map<unsigned, Name> names_;
+    std::map<unsigned, Text> names_;
+    Text program_, stack_;  // of the next event
 };
 
 }  // namespace

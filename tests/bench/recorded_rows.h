@@ -13,6 +13,7 @@ struct RecordedRow {
     std::string action;
     uint64_t address = 0, bytes = 0, stream = 0;
     std::string gpu, limit, held;  // empty where they aren't known
+    std::string program, stack;    // the program in the first row alone
 };
 
 bool is_compact(const std::string& file);

@@ -389,6 +389,8 @@ TEST_CASE("cuslice run refuses what can't be made before the program starts, and
     CHECK(machine.refused({"--record", pipe}, 78) == "cuslice: --record: " + pipe + ": is not a regular file\n");
     CHECK(machine.refused({"--record", "/proc/a.csv"}, 78) ==
           "cuslice: --record: /proc/a.csv: cannot be made: No such file or directory\n");
+    CHECK(machine.refused({"--record-stacks"}, 78) ==
+          "cuslice: --record-stacks: yes: stacks go into a recording: name its file with --record\n");
     const Outcome fine = run(machine.launch({"--record", folder.path() + "/a.csv"}, {"/bin/true"}), machine.outside());
     CHECK(fine.exit_code == 0);
     CHECK_FALSE(std::filesystem::exists(folder.path() + "/a.csv"));

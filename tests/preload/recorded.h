@@ -50,9 +50,9 @@ struct Recorded {
         std::istringstream lines(text);
         std::string line;
         std::getline(lines, line);
-        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held");
+        CHECK(line == "Thread,Time,Action,Pointer,Size,Stream,GPU,Limit,Held,Program");
         const std::regex form(
-            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+),([^,]*),(\d*),(\d*))");
+            R"((\d+),([01]\d|2[0-3])(?::[0-5]\d){2}\.\d{6},(allocate|free|allocate failure),0x([0-9a-f]+),(\d+),0x([0-9a-f]+),([^,]*),(\d*),(\d*),([^,]*))");
         while (std::getline(lines, line)) {
             std::smatch parts;
             if (line.empty())
@@ -61,6 +61,8 @@ struct Recorded {
                 FAIL_CHECK(line);
                 continue;
             }
+            const bool names_program = parts[10].length() != 0;
+            CHECK(names_program == rows.empty());  // the first row does
             add({parts[1], parts[3], std::stoull(parts[4], nullptr, 16), std::stoull(parts[5]),
                  std::stoull(parts[6], nullptr, 16), parts[7], parts[8], parts[9]});
         }

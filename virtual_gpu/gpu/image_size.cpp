@@ -3,8 +3,6 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <string_view>
 
 #include "elf/file.h"
+#include "policy/base/own_memory.h"
 #include "virtual_gpu/driver/cubin.h"
 #include "virtual_gpu/driver/fat_binary.h"
 #include "virtual_gpu/gpu/ptx_size.h"
@@ -22,41 +21,6 @@ namespace cuslice {
 namespace {
 
 constexpr size_t kPage = 4096;
-
-// Reads memory of this process through a pipe: a write fails where nothing is mapped. No call here is a cancellation
-// point.
-size_t read_by_pipe(uintptr_t memory, void* into, size_t size) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        return 0;
-    size_t done = 0;
-    while (done < size) {
-        // A write that reaches into a page that isn't mapped may write nothing of the pages before.
-        const size_t part = std::min(size - done, kPage - (memory + done) % kPage);
-        const long written = syscall(SYS_write, ends[1], memory + done, part);
-        if (written <= 0)
-            break;
-        const long got = syscall(SYS_read, ends[0], static_cast<char*>(into) + done, written);
-        if (got > 0)
-            done += static_cast<size_t>(got);
-        if (got < static_cast<long>(part))
-            break;
-    }
-    syscall(SYS_close, ends[0]);
-    syscall(SYS_close, ends[1]);
-    return done;
-}
-
-// The kernel says what isn't there; a load of ours would fault.
-size_t read_memory(uintptr_t memory, void* into, size_t size) {
-    const iovec here{into, size}, there{reinterpret_cast<void*>(memory), size};
-    const ssize_t got = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (got > 0)
-        return static_cast<size_t>(got);
-    // Sandboxes refuse it, and emulators don't know it.
-    const bool refused = got < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
-    return refused ? read_by_pipe(memory, into, size) : 0;
-}
 
 // Some bytes of memory, or of a file, as far as they can be read.
 class Source : public elf_source {
@@ -75,7 +39,7 @@ class Source : public elf_source {
             const ssize_t got = pread(file_, into, size, static_cast<off_t>(start_ + offset));
             return got > 0 ? static_cast<size_t>(got) : 0;
         }
-        return read_memory(memory_ + offset, into, size);
+        return read_own_memory(memory_ + offset, into, size);
     }
     template <typename T>
     bool read(uint64_t offset, T* value) const {

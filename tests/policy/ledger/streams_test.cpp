@@ -221,5 +221,5 @@ TEST_CASE("a recording goes on under any descriptor, also where a process may ha
           }) == 0);
     std::ifstream file(path);
     CHECK(std::string(std::istreambuf_iterator<char>(file), {}) ==
-          std::string(cuslice::trace::kHeader) + first + second);
+          std::string(cuslice::trace::header_for(cuslice::trace::Columns::usual)) + first + second);
 }

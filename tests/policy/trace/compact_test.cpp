@@ -26,10 +26,10 @@ std::vector<bench::RecordedRow> compact_rows(const std::string& path) {
     return rows;
 }
 
-void write(const std::string& path, const std::vector<Row>& rows) {
+void write(const std::string& path, const std::vector<Row>& rows, Columns columns = Columns::usual) {
     Log log;
     Reason why;
-    REQUIRE(log.make(path, why));
+    REQUIRE(log.make(path, why, columns));
     int error = 0;
     for (const Row& row : rows)
         REQUIRE(log.append(row, error) == File::Appended::done);
@@ -134,6 +134,37 @@ TEST_CASE("an event of the compact form takes 24 bytes, once its GPU, limit, thr
     write(folder.at("a.trace"), rows);
     // The header, a name in three pieces, a place, four sources, and a time.
     CHECK(std::filesystem::file_size(folder.at("a.trace")) == sizeof(Header) + (rows.size() + 3 + 1 + 4 + 1) * 24);
+}
+
+TEST_CASE("the first row has the program, and each its stack, in both forms, up to the longest") {
+    const auto text = [](size_t bytes) { return std::string(bytes, static_cast<char>('a' + bytes % 26)); };
+    const size_t most = kMostOfProgram + GENERATE(0u, 100u);
+    std::vector<std::string> stacks;
+    for (size_t bytes = 0; bytes <= kMostOfStack + 32; bytes += 31)
+        stacks.push_back(text(bytes));
+    const std::string program = text(most);
+    std::vector<Row> rows;
+    for (const std::string& stack : stacks)
+        rows.push_back({.thread = 812, .time = kBegan, .address = 512, .bytes = 512, .gpu = kGpus[0], .stack = stack});
+    rows[0].program = program;
+    rows[1].bytes = 1ull << 41;  // has a record of its own before it
+    const TestFolder folder;
+    write(folder.at("a.trace"), rows);
+    write(folder.at("a.csv"), rows, Columns::with_stack);
+    const std::vector<bench::RecordedRow> read_again = compact_rows(folder.at("a.trace"));
+    REQUIRE(read_again.size() == rows.size());
+    std::istringstream lines(read(folder.at("a.csv")));
+    std::string line;
+    std::getline(lines, line);
+    CHECK(line + "\n" == header_for(Columns::with_stack));
+    for (size_t i = 0; i < rows.size(); i++) {
+        const std::string named = i == 0 ? program.substr(0, kMostOfProgram) : "";
+        const std::string stack = stacks[i].substr(0, kMostOfStack);
+        CHECK(read_again[i].program == named);
+        CHECK(read_again[i].stack == stack);
+        std::getline(lines, line);
+        CHECK(line.ends_with("," + named + "," + stack));
+    }
 }
 
 TEST_CASE("where numbers for threads, streams and limits run out, each event says them itself") {

@@ -32,21 +32,28 @@ std::string text_of(const Row& row) {
 
 TEST_CASE("a row has the columns of RMM's log and what is known of its GPU, whatever its numbers") {
     CHECK(text_of({812, 32'523'000'417, Action::allocate, 0x7f3a40000000, 1048576, 0}) ==
-          "812,09:02:03.000417,allocate,0x7f3a40000000,1048576,0x0,,,\n");
-    CHECK(text_of({1, 0, Action::free, 1, 1, 2}) == "1,00:00:00.000000,free,0x1,1,0x2,,,\n");
+          "812,09:02:03.000417,allocate,0x7f3a40000000,1048576,0x0,,,,\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2}) == "1,00:00:00.000000,free,0x1,1,0x2,,,,\n");
     CHECK(text_of({0, 86'399'999'999, Action::allocate_failure, 0, 0, 0xf0}) ==
-          "0,23:59:59.999999,allocate failure,0x0,0,0xf0,,,\n");
-    CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0,,,\n");
-    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f", 0, 7}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,0,7\n");
-    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f"}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,,\n");
+          "0,23:59:59.999999,allocate failure,0x0,0,0xf0,,,,\n");
+    CHECK(text_of({0, 86'400'000'000, Action::free, 16, 0, 0}) == "0,00:00:00.000000,free,0x10,0,0x0,,,,\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f", 0, 7}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,0,7,\n");
+    CHECK(text_of({1, 0, Action::free, 1, 1, 2, "GPU-5f"}) == "1,00:00:00.000000,free,0x1,1,0x2,GPU-5f,,,\n");
     constexpr uint64_t kMax = ~0ull;
     const std::string uuid(sizeof(GpuIdentity::uuid) - 1, 'f');
     const Row longest{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, uuid, kMax - 1, kMax - 1};
     CHECK(text_of(longest).find(",allocate failure,0xffffffffffffffff,18446744073709551615,0xffffffffffffffff," + uuid +
-                                ",18446744073709551614,18446744073709551614\n") != std::string::npos);
+                                ",18446744073709551614,18446744073709551614,\n") != std::string::npos);
     const std::string too_long(200, 'f');
     const Row cut{~0u, kMax, Action::allocate_failure, kMax, kMax, kMax, too_long, kMax - 1, kMax - 1};
     CHECK(text_of(cut) == text_of(longest));
+}
+
+TEST_CASE("a field can't end its row, another field or a frame, whatever it says") {
+    FixedText<64> field;
+    append_field(field, "f (a,b;\"100%\"\n\x7f\x1b)");
+    append_field(field, " é");
+    CHECK(field.view() == "f (a%2Cb%3B%22100%25%22%0A%7F%1B) é");
 }
 
 TEST_CASE("a file's name has the pid where it says so, and another one after each that is taken") {
@@ -75,8 +82,8 @@ TEST_CASE("a file that is there is never touched, and what can't be made is told
     CHECK(first.path().view() == own);
     CHECK(second.path().view() == own + ".2");
     CHECK(append(first, "812,row\n") == File::Appended::done);
-    CHECK(rows_in(own) == std::string(kHeader) + "812,row\n");
-    CHECK(read(own + ".2") == kHeader);
+    CHECK(rows_in(own) == std::string(header_for(Columns::usual)) + "812,row\n");
+    CHECK(read(own + ".2") == header_for(Columns::usual));
     CHECK(read(folder.at("a")) == "somebody's");
 
     errno = 4711;
@@ -101,11 +108,11 @@ TEST_CASE("rows go into the file that was made, whatever becomes of the descript
     REQUIRE(dup2(next, next - 1) == next - 1);
     REQUIRE(append(file, "812,one\n") == File::Appended::done);
     CHECK(read(folder.at("other")).empty());
-    CHECK(rows_in(folder.at("a")) == std::string(kHeader) + "812,one\n");
+    CHECK(rows_in(folder.at("a")) == std::string(header_for(Columns::usual)) + "812,one\n");
 
     REQUIRE(rename(folder.at("a").c_str(), folder.at("b").c_str()) == 0);
     CHECK(append(file, "812,two\n") == File::Appended::done);
-    CHECK(rows_in(folder.at("b")) == std::string(kHeader) + "812,one\n812,two\n");
+    CHECK(rows_in(folder.at("b")) == std::string(header_for(Columns::usual)) + "812,one\n812,two\n");
     close(next);
     close(next - 1);
 }
@@ -122,7 +129,7 @@ TEST_CASE("a child that the C library doesn't know of writes nothing into its pa
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
     CHECK(append(file, "812,parent\n") == File::Appended::done);
-    CHECK(rows_in(folder.at("a")) == std::string(kHeader) + "812,parent\n");
+    CHECK(rows_in(folder.at("a")) == std::string(header_for(Columns::usual)) + "812,parent\n");
 }
 
 }  // namespace cuslice::trace

@@ -35,8 +35,8 @@ struct Scene {
         file = folder + "/rows.csv";
     }
     ~Scene() { std::filesystem::remove_all(folder); }
-    void start() { recording->start(file, nullptr); }
-    // The columns that RMM's log has, or all of them.
+    void start() { recording->start(file, false, nullptr); }
+    // The columns that RMM's log has, or all of them but the program.
     Rows rows(bool all_columns = false) const {
         std::ifstream in(file);
         Rows all;
@@ -46,7 +46,7 @@ struct Scene {
             if (line.empty())
                 continue;  // mapped, and no row yet
             all.push_back(line.substr(line.find(',', line.find(',') + 1) + 1));
-            for (int i = 0; i < 3 && !all_columns; i++)
+            for (int i = 0; i < (all_columns ? 1 : 4); i++)
                 all.back().erase(all.back().rfind(','));
         }
         return all;
@@ -195,7 +195,7 @@ TEST_CASE("a context's end frees its blocks and no other's, and those that outli
 TEST_CASE("each row says what its GPU is and how much of it is held then, also those of frees") {
     static std::atomic<uint64_t> held;
     Scene scene;
-    scene.recording->start(scene.file, [](int gpu, trace::Row& row) {
+    scene.recording->start(scene.file, false, [](int gpu, trace::Row& row) {
         row.gpu = gpu == 0 ? "GPU-0a" : gpu == 63 ? "GPU-63" : "?";
         if (gpu == 63)
             return;
