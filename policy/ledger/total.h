@@ -177,8 +177,9 @@ inline bool change(Stamped& total, std::atomic<uint64_t>* peak, Stripe* stripes,
     Stripe& stripe = stripes[number];
     const uint64_t sequence = stripe.completed.load(std::memory_order_relaxed) + 1;
     const int64_t before = stripe.held.load(std::memory_order_relaxed);
-    stripe.delta.store(delta, std::memory_order_relaxed);
-    stripe.before.store(before, std::memory_order_relaxed);
+    // Released, so that held_now() knows the last operation to be completed where it reads these.
+    stripe.delta.store(delta, std::memory_order_release);
+    stripe.before.store(before, std::memory_order_release);
     stripe.begun.store(sequence, std::memory_order_release);
     const Stamped now = read(total);
     if ((peak && now.bytes > peak->load(std::memory_order_relaxed)) || !fits(now.bytes, delta, ceiling)) [[unlikely]]
