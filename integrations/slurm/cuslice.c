@@ -143,9 +143,12 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
         }
     }
     find_library();
-    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
-        if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
-            return -1;
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (spank_option_register(spank, &options[i]) == ESPANK_SUCCESS)
+            continue;
+        slurm_error("cuslice: Slurm doesn't take the option --%s", options[i].name);
+        return -1;
+    }
     return 0;
 }
 
@@ -153,6 +156,27 @@ int slurm_spank_init(spank_t spank, int count, char* arguments[]) {
 
 static bool get(spank_t spank, const char* name, char* value, int size) {
     return spank_getenv(spank, name, value, size) == ESPANK_SUCCESS;
+}
+
+// A task without one of its variables would have more than its slice.
+static bool refuse_task(const char* variable, const char* what) {
+    slurm_error("cuslice: %s can't be %s; the task is not started", variable, what);
+    return false;
+}
+
+// `*there`: there is such a variable. False, with a line, where Slurm doesn't say.
+static bool look_up(spank_t spank, const char* name, char* value, int size, bool* there) {
+    const spank_err_t found = spank_getenv(spank, name, value, size);
+    *there = found == ESPANK_SUCCESS;
+    return *there || found == ESPANK_ENV_NOEXIST || refuse_task(name, "read");
+}
+
+static bool set(spank_t spank, const char* name, const char* value) {
+    return spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS || refuse_task(name, "set");
+}
+
+static bool unset(spank_t spank, const char* name) {
+    return spank_unsetenv(spank, name) == ESPANK_SUCCESS || refuse_task(name, "removed");
 }
 
 // `path` in front of `list`, in which it isn't twice. False if there is no room for it.
@@ -171,8 +195,11 @@ static bool put_in_front(char* list, size_t size, const char* path) {
 // then the share is the least that any of them can have given. False, with a line, where the share can't be told.
 static bool read_shards(spank_t spank, uint64_t* parts) {
     char text[32], gpus_text[32], shown[128];
+    bool has_shards, has_gpus;
     *parts = 0;
-    if (!get(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text))
+    if (!look_up(spank, "SLURM_SHARDS_ON_NODE", text, sizeof text, &has_shards))
+        return false;
+    if (!has_shards)
         return true;
     const uint64_t shards = strtoul(text, NULL, 10);
     if (!shards_per_gpu || !shards) {
@@ -182,7 +209,9 @@ static bool read_shards(spank_t spank, uint64_t* parts) {
             printable(text, shown, sizeof shown));
         return false;
     }
-    uint64_t gpus = get(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text) ? strtoul(gpus_text, NULL, 10) : 1;
+    if (!look_up(spank, "SLURM_GPUS_ON_NODE", gpus_text, sizeof gpus_text, &has_gpus))
+        return false;
+    uint64_t gpus = has_gpus ? strtoul(gpus_text, NULL, 10) : 1;
     if (!gpus)
         gpus = 1;
     if (shards > gpus * shards_per_gpu) {
@@ -236,30 +265,32 @@ static bool choose_amount(uint64_t shard, bool first, char* limit, char* fractio
     return true;
 }
 
-static void set_or_remove(spank_t spank, const char* name, const char* value) {
-    if (*value)
-        spank_setenv(spank, name, value, 1);
-    else
-        spank_unsetenv(spank, name);
+static bool set_or_unset(spank_t spank, const char* name, const char* value) {
+    return *value ? set(spank, name, value) : unset(spank, name);
 }
 
 // A job that was submitted inside another job has that one's variables in its environment, where it should have none.
-static void forget_other_job(spank_t spank, const char* job) {
+static bool forget_other_job(spank_t spank, const char* job) {
     static const char* const kOurs[] = {"CUSLICE_JOB", "CUSLICE_LIMIT", "CUSLICE_FRACTION", "CUSLICE_SPLIT"};
-    char there[kList];
-    if (!get(spank, "CUSLICE_JOB", there, sizeof there) || strncmp(there, "slurm-", 6) != 0 || !strcmp(there, job))
-        return;
+    char other[kList];
+    bool there;
+    if (!look_up(spank, "CUSLICE_JOB", other, sizeof other, &there))
+        return false;
+    if (!there || strncmp(other, "slurm-", 6) != 0 || !strcmp(other, job))
+        return true;
     for (unsigned i = 0; i < sizeof kOurs / sizeof kOurs[0]; i++)
-        spank_unsetenv(spank, kOurs[i]);
+        if (!unset(spank, kOurs[i]))
+            return false;
+    return true;
 }
 
 // Where GPUs are split, CUDA_VISIBLE_DEVICES would choose among parts: Slurm's choice among GPUs is told otherwise.
-static void move_visible(spank_t spank) {
+static bool move_visible(spank_t spank) {
     char visible[kList];
-    if (!get(spank, "CUDA_VISIBLE_DEVICES", visible, sizeof visible))
-        return;
-    spank_setenv(spank, "CUSLICE_GPUS", visible, 1);
-    spank_unsetenv(spank, "CUDA_VISIBLE_DEVICES");
+    bool there;
+    if (!look_up(spank, "CUDA_VISIBLE_DEVICES", visible, sizeof visible, &there))
+        return false;
+    return !there || (set(spank, "CUSLICE_GPUS", visible) && unset(spank, "CUDA_VISIBLE_DEVICES"));
 }
 
 static bool is_there(const char* path) {
@@ -303,24 +334,19 @@ int slurm_spank_task_init(spank_t spank, int count, char* arguments[]) {
         return -1;
     }
     snprintf(job, sizeof job, "slurm-%u", id);
-    forget_other_job(spank, job);
-    if (!read_shards(spank, &shard))
+    if (!forget_other_job(spank, job) || !read_shards(spank, &shard))
         return -1;
     if (!shard && !*limit_text && !*fraction_text && !*split_text)
         return 0;
     if (!choose_amount(shard, task == 0, limit, fraction) || !preload(spank))
         return -1;
-    spank_setenv(spank, "CUSLICE_JOB", job, 1);
-    set_or_remove(spank, "CUSLICE_LIMIT", limit);
-    set_or_remove(spank, "CUSLICE_FRACTION", fraction);
-    if (*split_text) {
-        spank_setenv(spank, "CUSLICE_SPLIT", split_text, 1);
-        move_visible(spank);
-    }
+    if (!set(spank, "CUSLICE_JOB", job) || !set_or_unset(spank, "CUSLICE_LIMIT", limit) ||
+        !set_or_unset(spank, "CUSLICE_FRACTION", fraction))
+        return -1;
+    if (*split_text && (!set(spank, "CUSLICE_SPLIT", split_text) || !move_visible(spank)))
+        return -1;
     // A launcher around srun may have set these: its settings override variables, and its GPUs are another node's.
-    spank_unsetenv(spank, "CUSLICE_SETTINGS");
-    spank_unsetenv(spank, "CUSLICE_VISIBLE_DEVICES");
-    return 0;
+    return unset(spank, "CUSLICE_SETTINGS") && unset(spank, "CUSLICE_VISIBLE_DEVICES") ? 0 : -1;
 }
 
 // ---- what a job held ------------------------------------------------------------------------------------------------
