@@ -3,7 +3,8 @@
 # Fuzzes what reads bytes that anybody may have written, and the caching allocator, with libFuzzer, under asan and ubsan.
 # Needs clang.
 #
-#   scripts/fuzz.sh [SECONDS] [TARGET…]   so long for each (60); all of them, or those of tests/fuzz/TARGET_fuzz.cpp
+#   scripts/fuzz.sh [SECONDS] [TARGET…]   so long for each (60; 0: the inputs that are there, once); all of them, or those of
+#                                         tests/fuzz/TARGET_fuzz.cpp
 #   scripts/fuzz.sh --keep                puts what has been learnt since into tests/fuzz/corpus, the fewest inputs that
 #                                         reach as much
 #   scripts/fuzz.sh --coverage            lines of the sources that each reads with, and how many of them its inputs reach
@@ -43,7 +44,7 @@ build() { # folder, sanitizers, more flags
         -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" -DCMAKE_C_FLAGS="$3" -DCMAKE_CXX_FLAGS="$3" -DCUSLICE_SANITIZE="$2" \
         -DCUSLICE_FUZZ=ON >/dev/null
     local log=$1/build.log
-    cmake --build "$1" --target fuzzers --parallel "$(nproc)" >"$log" || { cat "$log" >&2; exit 1; }
+    cmake --build "$1" --target "${targets[@]/#/fuzz_}" --parallel "$(nproc)" >"$log" || { cat "$log" >&2; exit 1; }
 }
 
 unpack() { # folder: the kept inputs, beside those that a fuzzer has found since
@@ -53,11 +54,17 @@ unpack() { # folder: the kept inputs, beside those that a fuzzer has found since
 }
 
 fuzz_one() { # seconds, target
-    "tests/fuzz/fuzz_$2" -max_total_time="$1" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$2" \
+    local how=(-max_total_time="$1") words=$root/tests/fuzz/$2.dict
+    [ "$1" -ne 0 ] || how=(-runs=0)
+    [ ! -e "$words" ] || how+=(-dict="$words")
+    # At some 50 a second, inputs would stay at a dozen bytes for minutes.
+    case $2 in holders | ledger) how+=(-len_control=0) ;; esac
+    "tests/fuzz/fuzz_$2" "${how[@]}" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "corpus/$2" \
         >"$2.log" 2>&1 || { tail -40 "$2.log" >&2; echo "fuzz: $2 failed" >&2; return 1; }
     echo "fuzz: $2: $(sed -n 's/^stat::number_of_executed_units: *//p' "$2.log") inputs in $1 s, none failed"
 }
 export -f fuzz_one
+export root
 
 keep() {
     local fewest=$PWD/fewest

@@ -131,6 +131,7 @@ struct Model {
         live[address] = bytes;
         const TestAllocator::Found found = TestAllocator::find(shared_map(), address + bytes - 1);
         expect(found.address == address && found.requested == bytes && found.owner == &allocator);
+        expect(TestAllocator::find(shared_map(), address + bytes).address != address);
         expect(shared_map().holds(address, bytes));
         expect(shared_map().holds(address + bytes - 1, 1));
         const uint64_t room = after == live.end() ? ~0ull : after->first - address + 1;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every reader of settings, with anything in place of what it reads. The first byte says which one; whatever is taken
-// must hold together: never more than the GPU has, and the same after it was handed on.
+// must hold together: the number that is written, never more than the GPU has, and the same after it was handed on.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/fraction.h"
 #include "config/handover.h"
 #include "config/load.h"
 #include "config/resolve.h"
+#include "config/size.h"
 #include "config/split/identity.h"
 #include "config/split/plan.h"
 #include "config/toml/reader.h"
@@ -33,6 +36,35 @@ GpuIdentity gpu() {
     std::string("GPU-5f1c0d1e-0000-1111-2222-333344445555").copy(identity.uuid, sizeof identity.uuid - 1);
     std::string("0000:81:00.0").copy(identity.pci, sizeof identity.pci - 1);
     return identity;
+}
+
+// The bytes that a size stands for, by the C library's reader of numbers. `unit`: from its letter on.
+long double bytes_of(long double number, std::string_view unit) {
+    const int power = static_cast<int>(std::string_view("kmgt").find(to_lower(unit[0]))) + 1;
+    const bool of_thousands = unit.size() == 2 && to_lower(unit[1]) == 'b';
+    return number * std::pow(of_thousands ? 1000.0L : 1024.0L, static_cast<long double>(power));
+}
+
+void check_size(const std::string& text) {
+    uint64_t bytes = 0;
+    Reason why;
+    if (!parse_size(text, bytes, why))
+        return;
+    char* unit = nullptr;
+    const long double number = std::strtold(text.c_str(), &unit);
+    const long double exact = bytes_of(number, unit);
+    expect(std::fabs(static_cast<long double>(bytes) - exact) <= 1 + exact / 1e15L);
+}
+
+void check_fraction(const std::string& text) {
+    Fraction fraction;
+    Reason why;
+    if (!parse_fraction(text, fraction, why))
+        return;
+    const long double percent = text.back() == '%' ? 100 : 1;
+    const long double exact = std::strtold(text.c_str(), nullptr) / percent;
+    const long double taken = static_cast<long double>(fraction.parts()) / Fraction::kWhole;
+    expect(exact <= 1 && std::fabs(taken - exact) <= 1.5e-9L);
 }
 
 // A list of GPUs, as CUDA and `gpus` read it: places that are there, each once, and nothing that changes when it is
@@ -104,6 +136,8 @@ void read(unsigned which, std::string_view text, Settings& settings) {
         case 0: {
             const auto keys = all_keys();
             const KeyTraits& traits = keys[(which / 6) % keys.size()];
+            check_size(std::string(text));
+            check_fraction(std::string(text));
             add_list(settings, traits.key, {Source::flag, 0}, "--option", text, error);
             return;
         }

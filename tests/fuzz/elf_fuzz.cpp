@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers of the loader's cache and of ELF files, with anything in their place. The first byte says which one. They
-// must not read outside, nor go on for long; and a window gives what its source has.
+// must not read outside, nor go on for long; what a program is to find lies in a segment; and a window gives what its
+// source has.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -44,11 +45,21 @@ void read_cache(const uint8_t* data, size_t size) {
     expect(found <= cache.count && place == cache.count);
 }
 
+// True for a byte of the file that some segment loads, or for none.
+bool is_loaded(const elf_file& file, uint64_t offset) {
+    Elf64_Phdr segment;
+    for (size_t i = 0; elf_segment(&file, i, &segment); i++)
+        if (segment.p_type == PT_LOAD && offset - segment.p_offset < segment.p_filesz)
+            return true;
+    return offset == ELF_NOWHERE;
+}
+
 size_t read_names(elf_source& source) {
     elf_file file;
     if (!elf_open(&file, &source))
         return 0;
     const elf_dynamic dynamic = elf_find_dynamic(&file);
+    expect(is_loaded(file, dynamic.entries) && is_loaded(file, dynamic.texts));
     Elf64_Dyn entry;
     Elf64_Shdr section;
     size_t sum = 0;

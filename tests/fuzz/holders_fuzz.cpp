@@ -17,6 +17,7 @@
 #include "cli/ledger/prometheus.h"
 #include "cli/text/json.h"
 #include "policy/ledger/ledger.h"
+#include "tests/fuzz/ledger_pieces.h"
 
 using namespace cuslice;
 
@@ -38,10 +39,10 @@ const std::string& folder() {
     return made;
 }
 
-// A ledger with one member, this process.
-class OwnLedger {
+// A ledger with one member, this process. For root, who can make one, there is the same of another user's.
+class Ledgers {
   public:
-    OwnLedger() {
+    Ledgers() {
         char path[ledger::kPathBytes];
         ledger::LedgerError failure;
         ledger::Request request;
@@ -53,19 +54,22 @@ class OwnLedger {
         expect(ledger::ledger_path(folder().c_str(), geteuid(), "GPU-fuzz", path));
         file_ = open(path, O_RDWR | O_CLOEXEC);
         expect(pread(file_, whole_.data(), whole_.size(), 0) == static_cast<ssize_t>(whole_.size()));
+        if (geteuid() != 0)
+            return;
+        constexpr unsigned kOther = 65534;
+        expect(ledger::ledger_path(folder().c_str(), kOther, "GPU-fuzz", path));
+        others_ = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        expect(fchown(others_, kOther, kOther) == 0);
     }
 
-    // Pieces of the input over it: {offset, 3 bytes; length; bytes}, as often as there are some.
+    // Pieces of the input over it.
     void overwrite(const uint8_t* data, size_t size) {
         std::vector<char> bytes = whole_;
-        while (size > 4) {
-            const size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % bytes.size();
-            const size_t length = std::min({size_t{data[3]}, size - 4, bytes.size() - offset});
-            std::copy_n(data + 4, length, bytes.begin() + static_cast<ptrdiff_t>(offset));
-            data += 4 + length;
-            size -= 4 + length;
-        }
-        expect(pwrite(file_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+        each_piece(data, size, [&](size_t place, const uint8_t* from, size_t length) {
+            std::copy_n(from, length, bytes.begin() + static_cast<ptrdiff_t>(place));
+        });
+        for (const int file : {file_, others_})
+            expect(file < 0 || pwrite(file, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
     }
 
   private:
@@ -73,7 +77,7 @@ class OwnLedger {
     ledger::Membership place_;
     ledger::Committed committed_;
     std::vector<char> whole_ = std::vector<char>(sizeof(ledger::File));
-    int file_ = -1;
+    int file_ = -1, others_ = -1;
 };
 
 // A line of the text format: a comment, or a name, labels whose quotes are closed, and a number.
@@ -100,6 +104,9 @@ void check_line(const std::string& line, std::set<std::string>& series) {
 }
 
 void show(const cli::Holder& holder) {
+    expect(holder.name.size() <= sizeof ledger::Account::name);
+    expect(holder.command.size() <= sizeof ledger::Member::command);
+    expect(holder.used <= INT64_MAX);
     for (const cli::HolderColumn& column : cli::holder_columns()) {
         if (column.kind.cell != nullptr)
             for (const cli::Form form : {cli::Form::line, cli::Form::whole, cli::Form::tight})
@@ -112,8 +119,8 @@ void show(const cli::Holder& holder) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    static auto& own = *new OwnLedger;
-    own.overwrite(data, size);
+    static auto& ledgers = *new Ledgers;
+    ledgers.overwrite(data, size);
     const cli::Holders found = cli::read_holders(folder());
     std::istringstream text(cli::prometheus_text(found));
     std::set<std::string> series;

@@ -41,7 +41,8 @@ class File {
 uint64_t bytes_of(const fake::Image& image) {
     uint64_t bytes = 0;
     for (const fake::VariableInfo& variable : image.variables)
-        bytes = std::max(bytes, bytes + variable.size);
+        if (!variable.managed)
+            bytes = std::max(bytes, bytes + variable.size);
     return bytes;
 }
 
@@ -61,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         return 0;
     uint64_t most = bytes_of(image);
     for (const auto& part : image.parts)
-        most = std::max(most, bytes_of(*part));
+        most = std::min(most, bytes_of(*part));
     expect(least <= most);
     return 0;
 }

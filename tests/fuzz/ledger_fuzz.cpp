@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ledger file that anybody's process may have written anything into: pieces of it are replaced, and it is used then.
+// A ledger file that anybody's process may write anything into: pieces of it are replaced, and it is used then.
 // It must not crash, hang, or write outside; and a limit that it says must hold.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "policy/ledger/ledger.h"
+#include "tests/fuzz/ledger_pieces.h"
 
 using namespace cuslice::ledger;
 
@@ -36,6 +38,42 @@ const std::string& folder() {
     return made;
 }
 
+// A ledger as it is made. Once: whoever makes one looks at all processes of the machine.
+struct NewFile {
+    char path[kPathBytes];
+    std::vector<char> bytes = std::vector<char>(sizeof(File));
+};
+
+const NewFile& new_file() {
+    static const NewFile made = [] {
+        NewFile file;
+        Ledger fresh;
+        LedgerError failure;
+        expect(ledger_path(folder().c_str(), geteuid(), kUuid, file.path));
+        expect(fresh.open(folder().c_str(), kUuid, kCapacity, false, &failure));
+        fresh.close();
+        const int descriptor = open(file.path, O_RDONLY | O_CLOEXEC);
+        expect(pread(descriptor, file.bytes.data(), sizeof(File), 0) == static_cast<ssize_t>(sizeof(File)));
+        close(descriptor);
+        return file;
+    }();
+    return made;
+}
+
+void write_pieces(const char* path, const uint8_t* data, size_t size) {
+    const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    cuslice::each_piece(data, size, [&](size_t at, const uint8_t* from, size_t length) {
+        expect(pwrite(file, from, length, static_cast<off_t>(at)) == static_cast<ssize_t>(length));
+    });
+    close(file);
+}
+
+void write_new(const NewFile& made) {
+    const int file = open(made.path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    expect(pwrite(file, made.bytes.data(), sizeof(File), 0) == static_cast<ssize_t>(sizeof(File)));
+    close(file);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -48,25 +86,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     delete place;
     ledger = nullptr;
     place = nullptr;
-    char path[kPathBytes];
-    expect(ledger_path(folder().c_str(), geteuid(), kUuid, path));
-    {
-        Ledger fresh;
-        LedgerError failure;
-        unlink(path);
-        expect(fresh.open(folder().c_str(), kUuid, kCapacity, false, &failure));
-        fresh.close();
-    }
-    // {offset, 3 bytes; length; bytes}, as often as there are some.
-    const int file = open(path, O_RDWR | O_CLOEXEC);
-    while (size > 4) {
-        const size_t offset = (data[0] | data[1] << 8 | data[2] << 16) % sizeof(File);
-        const size_t length = std::min({size_t{data[3]}, size - 4, sizeof(File) - offset});
-        expect(pwrite(file, data + 4, length, static_cast<off_t>(offset)) == static_cast<ssize_t>(length));
-        data += 4 + length;
-        size -= 4 + length;
-    }
-    close(file);
+    const NewFile& made = new_file();
+    write_new(made);
+    write_pieces(made.path, data, size);
 
     ledger = new Ledger;
     place = new Membership;
@@ -82,17 +104,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // A waiting process has a place in the queue, whatever is in the other tickets, and is offered no more than is
     // free.
     ledger->queue_up(request.reserved, "fuzz");
-    if (ledger->look(0, &committed, &available)) {
+    const uint64_t in_use = size ? data[0] * (kCapacity >> 7) : 0;
+    if (ledger->look(in_use, &committed, &available)) {
         expect(available <= ledger->capacity() && committed.kept <= ledger->capacity() - available);
         expect(committed.queue.position() <= kTickets && committed.queue.total() <= kTickets);
     }
-    const Joined joined = ledger->join(request, 0, place, &committed, &available, &failure);
+    const Joined joined = ledger->join(request, in_use, place, &committed, &available, &failure);
     watched = {};
     ledger->watch(AccountKind::job, "job", &watched);
     expect(joined != Joined::yes || !ledger->queued());
     ledger->leave_queue();
     if (joined != Joined::yes)
         return 0;
+    write_pieces(made.path, data, size);  // also while it is in use
     const uint64_t before = place->used(), limit = place->limit();
     if (place->reserve(kBytes, 0, nullptr))
         expect(before <= limit && limit - before >= kBytes);

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of the system with anything in their place, and a process that they may be for. Whatever is taken has a
-// name, and a rule that fits says so twice.
+// name and what its share needs, a rule that fits says so twice, and patterns fit what they fit by definition.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
+#include "config/rules/glob.h"
 #include "config/rules/read.h"
+#include "config/text_file.h"
 
 using namespace cuslice;
 
@@ -32,6 +36,40 @@ const rules::Identity& process() {
     return identity;
 }
 
+// A pattern's first character against the path's, then the rest against the rest.
+bool fits_by_definition(std::string_view pattern, std::string_view path) {
+    if (pattern.empty())
+        return path.empty();
+    if (pattern[0] == '*') {
+        const size_t stars = std::min(pattern.find_first_not_of('*'), pattern.size());
+        const size_t most = stars > 1 ? path.size() : std::min(path.find('/'), path.size());
+        for (size_t taken = 0; taken <= most; taken++)
+            if (fits_by_definition(pattern.substr(stars), path.substr(taken)))
+                return true;
+        return false;
+    }
+    const bool fits = !path.empty() && (pattern[0] == '?' ? path[0] != '/' : path[0] == pattern[0]);
+    return fits && fits_by_definition(pattern.substr(1), path.substr(1));
+}
+
+// Each pattern against each other one, taken for a path, and against itself with slashes where anything else may stand.
+// Short ones, as the definition takes long.
+void check_patterns(std::string_view patterns) {
+    constexpr size_t kLong = 32, kStars = 4;
+    std::string_view pattern;
+    for (std::string_view rest = patterns; take_line(rest, pattern);) {
+        if (pattern.size() > kLong || std::count(pattern.begin(), pattern.end(), '*') > static_cast<int>(kStars))
+            continue;
+        std::string slashes(pattern);
+        std::replace(slashes.begin(), slashes.end(), '?', '/');
+        expect(rules::fits_glob(pattern, slashes) == fits_by_definition(pattern, slashes));
+        std::string_view path;
+        for (std::string_view others = patterns; take_line(others, path);)
+            if (path.size() <= kLong)
+                expect(rules::fits_glob(pattern, path) == fits_by_definition(pattern, path));
+    }
+}
+
 bool match(void* context, const rules::Rule& rule, ConfigError&) {
     constexpr rules::AccountFiles kFiles{"root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/home/ana:/bin/sh\n",
                                          "sudo:x:27:ana\nana:x:1000:\n"};
@@ -39,6 +77,10 @@ bool match(void* context, const rules::Rule& rule, ConfigError&) {
     expect(!rule.name.view().empty());
     expect(found.fits == again.fits && found.decided_by == again.decided_by);
     expect(rule.limit_count <= rules::Rule::kMaxLimits);
+    expect(rule.share == rules::Share::nobody || rule.limit_count != 0);
+    expect(rule.share != rules::Share::cgroup || !rule.cgroup.empty());
+    check_patterns(rule.cgroup.lines());
+    check_patterns(rule.executable.lines());
     if (!rules::fitting_cgroup(rule, process()).empty())
         expect(!rule.cgroup.empty());
     ++*static_cast<unsigned*>(context);
