@@ -84,21 +84,25 @@ uint64_t sequence_at(int file, off_t place) {
     return ::pread(file, &sequence, sizeof sequence, place) == sizeof sequence ? sequence : 0;
 }
 
-// False if nothing has been written there, or all the time something is.
-bool read_gpu(int file, unsigned ordinal, GpuStats& into) {
+// False if nothing has been written there, or all the time something is. `patience`: how often to look once more, for
+// all GPUs of the file together, as whoever writes it may leave all of them in the middle of a change.
+bool read_gpu(int file, unsigned ordinal, unsigned& patience, GpuStats& into) {
     // As bytes: what is in it was an atomic of its writer's.
     struct Bytes {
         alignas(stats::Gpu) char bytes[sizeof(stats::Gpu)];
     };
     const auto raw = std::make_unique<Bytes>();
     const auto place = static_cast<off_t>(offsetof(stats::File, gpus) + ordinal * sizeof(stats::Gpu));
-    for (int attempt = 0; attempt < 1000; attempt++) {
+    for (;;) {
         const uint64_t before = sequence_at(file, place);
         if (before == 0)
             return false;
         const bool whole =
             ::pread(file, raw->bytes, sizeof raw->bytes, place) == static_cast<ssize_t>(sizeof raw->bytes);
         if (!whole || before % 2 != 0 || sequence_at(file, place) != before) {
+            if (patience == 0)
+                return false;
+            patience--;
             ::usleep(100);
             continue;
         }
@@ -114,7 +118,6 @@ bool read_gpu(int file, unsigned ordinal, GpuStats& into) {
         into.statistics = gpu->statistics;
         return true;
     }
-    return false;
 }
 
 }  // namespace
@@ -153,9 +156,10 @@ ProcessStats read_stats(const std::string& folder, int pid) {
                          ")";
         return answer;
     }
+    unsigned patience = 1000;
     for (unsigned ordinal = 0; ordinal < stats::kGpus; ordinal++) {
         GpuStats gpu;
-        if (read_gpu(file, ordinal, gpu))
+        if (read_gpu(file, ordinal, patience, gpu))
             answer.gpus.push_back(gpu);
     }
     ::close(file);
