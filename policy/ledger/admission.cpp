@@ -148,6 +148,7 @@ void AdmissionControl::enter(Account* account, OwnPlace* place, Membership* memb
     membership->file_ = roster.file.now().file;
     membership->stripes_ = roster.file.contents().stripes;
     membership->number_ = place->number;
+    membership->own_ = membership->stripes_ + size_t{place->number} * kStripes;
     __atomic_store_n(&membership->account_, account, __ATOMIC_RELEASE);
     membership->remember();
 }

@@ -109,9 +109,7 @@ void Membership::undo(uint64_t bytes) {
 
 uint64_t Membership::held() const {
     // In the old file or in the new one, where they are just being exchanged.
-    const Stripe* first =
-        __atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) + size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes;
-    return sum_of(first);
+    return sum_of(__atomic_load_n(&own_, __ATOMIC_ACQUIRE));
 }
 
 void Membership::caches(uint64_t bytes) {
@@ -244,10 +242,7 @@ bool Membership::within_given_back(const Figures& figures, const Membership* who
     return false;
 }
 
-uint64_t Membership::operations() const {
-    return begun_in(__atomic_load_n(&stripes_, __ATOMIC_ACQUIRE) +
-                    size_t{__atomic_load_n(&number_, __ATOMIC_RELAXED)} * kStripes);
-}
+uint64_t Membership::operations() const { return begun_in(__atomic_load_n(&own_, __ATOMIC_ACQUIRE)); }
 
 void Membership::settled_after(uint64_t operations) {
     const InStripe in(*this);
@@ -283,8 +278,9 @@ void Membership::move_to(const OpenFile& open, uint32_t index, uint32_t number) 
     open_ = open;
     file->members[number].caches.store(file_->members[number_].caches.load());
     file_ = file;
-    __atomic_store_n(&stripes_, &file->stripes[0], __ATOMIC_RELEASE);
-    __atomic_store_n(&number_, number, __ATOMIC_RELAXED);
+    stripes_ = file->stripes;
+    number_ = number;
+    __atomic_store_n(&own_, stripes_ + size_t{number} * kStripes, __ATOMIC_RELEASE);
     __atomic_store_n(&account_, &file->accounts[index], __ATOMIC_RELEASE);
     for (StripeMutex& stripe : mutexes_)
         stripe.mutex.unlock();

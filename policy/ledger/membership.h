@@ -107,6 +107,7 @@ class Membership {
     File* file_ = nullptr;
     Stripe* stripes_ = nullptr;
     uint32_t number_ = 0;
+    const Stripe* own_ = nullptr;  // this member's among them, in one word: read without a lock
     Terms terms_;
     GroupTerms found_;
     struct alignas(64) StripeMutex {
