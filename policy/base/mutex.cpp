@@ -109,7 +109,7 @@ void LockList::enlist(Mutex& mutex) {
             mutex.next_ = first.load(std::memory_order_relaxed);
             while (!first.compare_exchange_weak(mutex.next_, &mutex, std::memory_order_release)) {
             }
-            count_.fetch_add(1, std::memory_order_relaxed);
+            count_.fetch_add(1, std::memory_order_release);
         }
     }
     mutex.state_.compare_exchange_strong(expected, Mutex::kFree, std::memory_order_release);
@@ -143,10 +143,11 @@ void LockList::give_back(Mutex& mutex) {
     mutex.unlock();
 }
 
-// With every lock of the list another thread may be about to have one that is new. Then it is all done again.
+// With every lock of the list another thread may be about to have one that is new. Then it is all done again. So the
+// count is read before the list, and a lock is counted after it is in there.
 void LockList::take() {
     for (;;) {
-        const unsigned known = count_.load(std::memory_order_relaxed);
+        const unsigned known = count_.load(std::memory_order_acquire);
         for (unsigned rank = 0; rank < kRanks; rank++)
             if (const auto one = static_cast<LockRank>(rank); fork_waits_for(one))
                 each(one, [](Mutex& mutex) { take(mutex); });
