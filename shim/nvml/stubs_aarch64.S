@@ -42,12 +42,14 @@ nvml_entrance:                                          /* w9: the function's pl
     cbnz x16, 1f
     adrp x16, cuslice_nvml_slots
     add x16, x16, :lo12:cuslice_nvml_slots
-    ldr x16, [x16, w9, uxtw #3]
+    add x16, x16, w9, uxtw #3
+    ldar x16, [x16]                                     /* as in passed_through */
     cbz x16, cuslice_resolve_nvml_stub                  /* not looked up yet, or not in this library */
 1:  br x16
 2:  adrp x16, cuslice_physical_nvml_slots
     add x16, x16, :lo12:cuslice_physical_nvml_slots
-    ldr x16, [x16, w9, uxtw #3]
+    add x16, x16, w9, uxtw #3
+    ldar x16, [x16]
     cbz x16, cuslice_resolve_physical_nvml_stub         /* not looked up yet, or not in this library */
     br x16
     .size nvml_entrance, . - nvml_entrance

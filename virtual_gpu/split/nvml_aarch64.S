@@ -15,7 +15,8 @@ exchange:                                   /* w9: the function's place in the t
     ldr x0, [x0]
 1:  adrp x16, cuslice_physical_nvml_slots
     add x16, x16, :lo12:cuslice_physical_nvml_slots
-    ldr x16, [x16, w9, uxtw #3]
+    add x16, x16, w9, uxtw #3
+    ldar x16, [x16]
     br x16
     .size exchange, . - exchange
 
