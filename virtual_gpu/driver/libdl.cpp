@@ -29,15 +29,16 @@ void* find(const char* name) {
     return search.found;
 }
 
-// `known`: an earlier call's, the same value whoever writes it. Looks again as long as there is none.
+// `known`: an earlier call's, the same value whoever writes it. Looks again as long as there is none. Released, as
+// it may lie in a library that this thread has just had loaded, and acquired before another one runs that code.
 template <typename Function>
 Function* function_named(const char* name, Function*& known) {
-    Function* function = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    Function* function = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
     if (function)
         return function;
     Libdl::load();
     function = reinterpret_cast<Function*>(find(name));
-    __atomic_store_n(&known, function, __ATOMIC_RELAXED);
+    __atomic_store_n(&known, function, __ATOMIC_RELEASE);
     return function;
 }
 

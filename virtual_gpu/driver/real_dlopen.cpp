@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kHere = 0;
 
-constinit DlopenFunction found = nullptr;  // the same value whoever writes it
+constinit DlopenFunction found = nullptr;  // the same value whoever writes it; orders as in libdl.cpp
 
 }  // namespace
 
@@ -36,15 +36,15 @@ void* next_function(const char* name) {
 }
 
 DlopenFunction real_dlopen() {
-    DlopenFunction known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+    DlopenFunction known = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
     if (known)
         return known;
     Libdl::load();
     known = reinterpret_cast<DlopenFunction>(next_function("dlopen"));
-    __atomic_store_n(&found, known, __ATOMIC_RELAXED);
+    __atomic_store_n(&found, known, __ATOMIC_RELEASE);
     return known;
 }
 
-void set_real_dlopen(DlopenFunction function) { __atomic_store_n(&found, function, __ATOMIC_RELAXED); }
+void set_real_dlopen(DlopenFunction function) { __atomic_store_n(&found, function, __ATOMIC_RELEASE); }
 
 }  // namespace cuslice
