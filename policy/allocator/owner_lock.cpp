@@ -49,7 +49,7 @@ bool OwnerLock::barrier_in_all() {
 
 bool OwnerLock::enter_slowly(uint32_t asked) {
     if (asked & kExchange) {
-        exchanges_.store(true, std::memory_order_relaxed);
+        exchanges_.store(true, std::memory_order_release);
         held_.exchange(1, std::memory_order_seq_cst);
         if (!(asked_.load(std::memory_order_seq_cst) & kRevoked))
             return true;

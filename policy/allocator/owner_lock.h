@@ -32,7 +32,7 @@ class OwnerLock {
       public:
         void demand(OwnerLock& lock) {
             lock.asked_.store(kRevoked | lock.asked_to_exchange(), std::memory_order_seq_cst);
-            unsure_ = unsure_ || !lock.exchanges_.load(std::memory_order_relaxed);
+            unsure_ = unsure_ || !lock.exchanges_.load(std::memory_order_acquire);
         }
         void run();
 
@@ -81,7 +81,7 @@ class OwnerLock {
     [[gnu::cold, gnu::noinline]] bool enter_slowly(uint32_t asked);
 
     std::atomic<uint32_t> held_{0}, asked_;
-    std::atomic<bool> exchanges_;  // the owner does
+    std::atomic<bool> exchanges_;  // the owner does; all that it did before it began to is seen with it
 };
 
 }  // namespace cuslice
