@@ -15,7 +15,7 @@ namespace cuslice {
 // The owner holds it for some instructions only, in which it takes no other lock and makes no call.
 class OwnerLock {
   public:
-    OwnerLock() : asked_(asked_to_exchange()), exchanges_(!asymmetric()) {}
+    OwnerLock() : OwnerLock(asked_to_exchange()) {}
 
     // The owner. False: another thread has it; go another way.
     bool enter() {
@@ -78,6 +78,8 @@ class OwnerLock {
     // Others' requests to the owner, which looks at nothing else: to stay out, and to exchange from then on.
     enum : uint32_t { kNothing = 0, kRevoked = 1, kExchange = 2 };
     static uint32_t asked_to_exchange() { return asymmetric() ? kNothing : kExchange; }
+    // Asked once: the kernel may refuse its barrier at any moment.
+    explicit OwnerLock(uint32_t asked) : asked_(asked), exchanges_(asked == kExchange) {}
     [[gnu::cold, gnu::noinline]] bool enter_slowly(uint32_t asked);
 
     std::atomic<uint32_t> held_{0}, asked_;
