@@ -34,8 +34,9 @@ class UnlistedMemory {
 
     /// Bytes that are charged and that NVML's figure of this process hasn't; with the lock held.
     uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-    /// NVML's figure of this process may be less than what it holds.
-    bool any() const { return bytes() != 0 || under_way_.load(std::memory_order_acquire) != 0; }
+    /// NVML's figure of this process may be less than what it holds. A release notes its bytes before it ends, so its
+    /// end is read first.
+    bool any() const { return under_way_.load(std::memory_order_acquire) != 0 || bytes() != 0; }
 
   private:
     static constexpr unsigned kMaxBudgets = 64;
