@@ -14,12 +14,14 @@ void Publisher::open(const char* folder) {
     if (tried_.exchange(true, std::memory_order_acq_rel))
         return;
     const int saved_errno = errno;
-    file_.store(stats::make_own(folder, &failure_), std::memory_order_release);
+    stats::File* const file = stats::make_own(folder, &failure_);
+    file_.store(file, std::memory_order_release);
+    failed_.store(!file, std::memory_order_release);
     errno = saved_errno;
 }
 
 const stats::LedgerError* Publisher::failure() {
-    if (!tried_.load(std::memory_order_acquire) || file_.load(std::memory_order_acquire))
+    if (!failed_.load(std::memory_order_acquire))
         return nullptr;
     return told_.exchange(true, std::memory_order_relaxed) ? nullptr : &failure_;
 }
@@ -72,6 +74,7 @@ void Publisher::remove(const char* folder) const {
 void Publisher::forget() {
     file_.store(nullptr, std::memory_order_relaxed);
     tried_.store(false, std::memory_order_relaxed);
+    failed_.store(false, std::memory_order_relaxed);
     for (auto& pending : pending_)
         pending.store(0, std::memory_order_relaxed);
 }

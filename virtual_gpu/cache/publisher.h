@@ -34,9 +34,9 @@ class Publisher {
     void write(stats::Gpu& into, const Source& caches, const VirtualGpu& gpu);
 
     std::atomic<stats::File*> file_{nullptr};
-    std::atomic<bool> tried_{false}, told_{false};
+    std::atomic<bool> tried_{false}, failed_{false}, told_{false};
     std::atomic<unsigned> pending_[stats::kGpus]{};  // changes since somebody began to write them down
-    stats::LedgerError failure_;
+    stats::LedgerError failure_;                     // published by failed_
 };
 
 }  // namespace cuslice
