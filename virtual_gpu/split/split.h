@@ -33,8 +33,8 @@ class Split {
     // The next one, before open().
     void add(const Device& device) { devices_[count_++] = device; }
     // All of them are there.
-    void open() { open_ = true; }
-    bool is_open() const { return open_; }
+    void open() { __atomic_store_n(&open_, true, __ATOMIC_RELEASE); }
+    bool is_open() const { return __atomic_load_n(&open_, __ATOMIC_ACQUIRE); }
 
     int count() const { return count_; }
     std::span<const Device> devices() const { return {devices_, static_cast<size_t>(count_)}; }
