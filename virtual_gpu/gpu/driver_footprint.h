@@ -151,7 +151,10 @@ class DriverFootprint {
     }
 
     // Bytes of it that are charged to nobody.
-    uint64_t on_top() const { return bytes() - charged_of(bytes()); }
+    uint64_t on_top() const {
+        const uint64_t all = bytes();  // read once: it may grow meanwhile
+        return all - charged_of(all);
+    }
     // All of it, and without what is foreseen for calls under way; the latter with the lock held.
     uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
     uint64_t measured() const {
