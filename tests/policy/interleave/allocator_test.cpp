@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/policy/allocator/made_up_memory.h"
-#include "tests/policy/interleave/explore.h"
+#include "tests/interleave/explore.h"
 
 namespace cuslice {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "policy/base/event_count.h"
 #include "policy/budget/allocation_table.h"
-#include "tests/policy/interleave/explore.h"
+#include "tests/interleave/explore.h"
 
 namespace cuslice {
 namespace {

@@ -10,9 +10,9 @@
 namespace cuslice::tests {
 
 /// Runs functions in threads. One runs until it waits, ends, or comes to a step before which another goes on instead.
-/// Steps are the atomic operations of code that is built for it (tests/policy/CMakeLists.txt), in runs of odd numbers
-/// all its loads and stores; the number says before which of them. All are in one order, as on a machine that reorders
-/// nothing.
+/// Steps are the atomic operations of code that is built for it (tests/interleave/CMakeLists.txt), in runs of odd
+/// numbers all its loads and stores; the number says before which of them. All are in one order, as on a machine that
+/// reorders nothing.
 class Schedule {
   public:
     using Body = std::function<void()>;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tests/policy/interleave/steps.h"
+#include "tests/interleave/steps.h"
 
 using cuslice::tests::before_access;
 using cuslice::tests::before_step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/policy/interleave/schedule.h"
+#include "tests/interleave/schedule.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/policy/interleave/steps.h"
+#include "tests/interleave/steps.h"
 
 // The C library's own, which the linker calls so: those of the code in a run are answered here.
 extern "C" long __real_syscall(long number, ...);

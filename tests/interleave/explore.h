@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/catch.h"
-#include "tests/policy/interleave/schedule.h"
+#include "tests/interleave/schedule.h"
 
 namespace cuslice::tests {
 
