@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -230,6 +231,11 @@ void CaptureTracker::note_seen(const Entry& entry) {
             there.seen = true;
 }
 
+bool CaptureTracker::is_noted(const Entry& entry) {
+    LockGuard lock(mutex_);
+    return std::any_of(streams_.begin(), streams_.end(), [&](const Entry& there) { return there.is(entry); });
+}
+
 // Without the lock, as the driver is asked: it documents that this ends no capture. The stream is kept from ending
 // (asked_), or is this thread's own. What another thread is about to begin may not have begun; one's own has, or it has
 // failed.
@@ -237,8 +243,12 @@ bool CaptureTracker::goes_on(const Entry& entry) {
     const bool own = entry.thread == &this_thread;
     if (is_default(entry.stream) && !own)
         return true;  // another thread has another stream by this handle
-    const CurrentContext during(entry.context, CurrentContext::Of::any);
-    if (!during)
+    const NamedContext during(entry.context, NamedContext::Of::any);
+    // The context may have ended as it was waited for, and taken the capture with it.
+    if (!during || !is_noted(entry))
+        return false;
+    PushedContext pushed;
+    if (!during.is_current() && !pushed.push(entry.context))
         return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     const CUresult result = CUSLICE_REAL(cuStreamIsCapturing)(entry.stream, &status);

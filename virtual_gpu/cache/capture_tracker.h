@@ -114,6 +114,7 @@ class CaptureTracker {
     bool any_still(bool for_sure);
     bool goes_on(const Entry& entry);
     void note_seen(const Entry& entry);
+    bool is_noted(const Entry& entry);
     template <typename Which>
     void remove(Which which) {
         if (count_.load(std::memory_order_acquire) == 0)
