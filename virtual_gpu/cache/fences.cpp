@@ -123,10 +123,11 @@ bool Fences::past(CUcontext context, Fence* fence) {
     return false;
 }
 
-// Asks the driver about `event`, the point's last one. Nothing if the event's context has ended.
-std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
+// Asks the driver about `event`, the point's last one. Nothing if the event's context has ended. `alone`: this thread's
+// own context was the only one before the event was read, so that it is of that one.
+std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait, bool alone) {
     const auto ask = [&] { return wait ? CUSLICE_REAL(cuEventSynchronize)(event) : CUSLICE_REAL(cuEventQuery)(event); };
-    if (is_own(gpu_state().contexts.sole())) [[likely]]
+    if (alone) [[likely]]
         return ask();
     CUcontext context = nullptr;
     {
@@ -149,8 +150,10 @@ std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait) {
 bool Fences::passed(Fence fence, bool wait) {
     auto* point = reinterpret_cast<Point*>(fence);
     for (;;) {
+        // First: a context is not counted any more only after its events are forgotten here.
+        const bool alone = is_own(gpu_state().contexts.sole());
         const CUevent event = point->last.load(std::memory_order_relaxed);
-        const std::optional<CUresult> result = event ? ask(point, event, wait) : CUDA_SUCCESS;
+        const std::optional<CUresult> result = event ? ask(point, event, wait, alone) : CUDA_SUCCESS;
         UncancelledLockGuard lock(mutex_);
         // Its context may have ended meanwhile.
         if (!result || point->last.load(std::memory_order_relaxed) != event)

@@ -61,7 +61,7 @@ class Fences {
     bool keep(ThreadEvents::Place* place, const Mark& mark, uint64_t ended);
     bool record_new(Point* point, CUcontext context);
     bool record_spare(Point* point, const Mark& mark);
-    std::optional<CUresult> ask(Point* point, CUevent event, bool wait);
+    std::optional<CUresult> ask(Point* point, CUevent event, bool wait, bool alone);
     void link(Point* point) CUSLICE_REQUIRES(mutex_);
     void recycle(Point* point) CUSLICE_REQUIRES(mutex_);
 
