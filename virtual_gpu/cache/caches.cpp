@@ -89,14 +89,14 @@ void Caches::context_ended(CUcontext context) {
             LockGuard ended(ended_mutex_);
             ended_[gpu->ordinal()].add(done);
             ended_[gpu->ordinal()].take_peaks(until);
-            any_ended_.store(true, std::memory_order_release);
+            ends_.fetch_add(1, std::memory_order_release);
         });
     }
     if (gpu)
         changed(*gpu);
 }
 
-Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
+Statistics Caches::statistics_of_open(const VirtualGpu& gpu, unsigned* open) const {
     Statistics sum;
     unsigned count = 0;
     each([&](ContextCache& cache) {
@@ -109,15 +109,26 @@ Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
     });
     if (open)
         *open = count;
-    if (!any_ended_.load(std::memory_order_acquire))
-        return sum;
-    LockGuard lock(ended_mutex_);
-    const Statistics& ended = ended_[gpu.ordinal()];
-    Statistics all = ended;
-    all.add(sum);
-    all.take_peaks(sum);
-    all.raise_peaks(ended);
-    return all;
+    return sum;
+}
+
+Statistics Caches::statistics(const VirtualGpu& gpu, unsigned* open) const {
+    for (;;) {
+        const uint64_t ends = ends_.load(std::memory_order_acquire);
+        const Statistics sum = statistics_of_open(gpu, open);
+        if (!ends)
+            return sum;
+        LockGuard lock(ended_mutex_);
+        // A cache that was closed meanwhile may be in both.
+        if (ends != ends_.load(std::memory_order_relaxed))
+            continue;
+        const Statistics& ended = ended_[gpu.ordinal()];
+        Statistics all = ended;
+        all.add(sum);
+        all.take_peaks(sum);
+        all.raise_peaks(ended);
+        return all;
+    }
 }
 
 Contexts::Id Caches::context_of(const ContextAllocator::Found& block) const {

@@ -82,6 +82,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
 
   private:
     static constexpr unsigned kMax = 256;
+    Statistics statistics_of_open(const VirtualGpu& gpu, unsigned* open) const;
     bool room_beside(VirtualGpu& gpu, uint64_t bytes);
     void watch_idle(const VirtualGpu& gpu);
     uint64_t look_after() const;
@@ -95,7 +96,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     ContextCache* caches_[kMax] = {};
     mutable Mutex ended_mutex_{LockRank::ended_statistics};  // over ended_
     Statistics ended_[stats::kGpus] CUSLICE_GUARDED_BY(ended_mutex_);
-    std::atomic<bool> any_ended_{false};  // otherwise ended_ has nothing
+    std::atomic<uint64_t> ends_{0};  // of contexts whose statistics are in ended_
     Publisher publisher_;
     std::atomic<bool> idle_thread_{false};
 };
