@@ -264,6 +264,8 @@ long futex_in_run(const uint32_t* word, int operation, uint32_t value, const voi
 
 bool in_run() { return own_worker != nullptr; }
 
+void leave_run() { own_worker = nullptr; }
+
 void give_way() {
     const InSchedule in;
     if (in.self())

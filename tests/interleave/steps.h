@@ -13,4 +13,7 @@ void before_access();
 /// True in a thread that runs code of a run.
 bool in_run();
 
+/// In a forked child, which has none of the other threads.
+void leave_run();
+
 }  // namespace cuslice::tests
