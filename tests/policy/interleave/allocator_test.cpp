@@ -4,8 +4,8 @@
 #include <mutex>
 #include <set>
 
-#include "tests/policy/allocator/made_up_memory.h"
 #include "tests/interleave/explore.h"
+#include "tests/policy/allocator/made_up_memory.h"
 
 namespace cuslice {
 namespace {
