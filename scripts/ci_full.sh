@@ -8,6 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 programs
 tests dev
 failing_calls
+every_step
 interleavings
 tests asan
 tests tsan
