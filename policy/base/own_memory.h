@@ -24,6 +24,7 @@ class OwnMemory {
         return value;
     }
     bool has(size_t offset, size_t size) const { return size <= size_ && offset <= size_ - size; }
+    // Only where has() says so.
     const unsigned char* bytes(size_t offset) const { return bytes_ + offset; }
 
   private:

@@ -49,12 +49,11 @@ PythonText read_python_text(uintptr_t object, uintptr_t type, const PythonTextLa
     const size_t count = std::min<uint64_t>(length, kMostOfPythonText);
     const uint64_t begin = (is_ascii(state) ? layout.ascii : layout.wide) + (length - count) * size;
     unsigned char elsewhere[4 * kMostOfPythonText];
-    const unsigned char* characters = head.bytes(begin);
-    if (!head.has(begin, count * size)) {
-        if (read_own_memory(object + begin, elsewhere, count * size) != count * size)
-            return text;
-        characters = elsewhere;
-    }
+    const unsigned char* characters = elsewhere;
+    if (head.has(begin, count * size))
+        characters = head.bytes(begin);
+    else if (read_own_memory(object + begin, elsewhere, count * size) != count * size)
+        return text;
     for (size_t at = 0; at < count; at++) {
         uint32_t character = 0;
         std::memcpy(&character, characters + at * size, size);
