@@ -70,11 +70,8 @@ failing_calls() {  # six of each place in the code, where the tests have one
 
 every_step() {  # each step of each situation, where the tests take one in 4 to 12; and a thousand kills at random
     stage "killed before every step"
-    local status=0 test
-    for test in policy/test_policy_steps preload/test_preload_steps preload/test_preload_kills; do
-        CUSLICE_TEST_FULL=1 "build/dev/tests/$test" || status=1
-    done
-    one "killed before every step, and at random" $status
+    scripts/every_step.sh
+    one "killed before every step, and at random" $?
 }
 
 interleavings() {  # 7.9 million, where the tests have 225,000

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Kills processes before each step that others can see, where the tests try one in 4 to 12, and a thousand processes of jobs at random.
+# Needs the preset dev, built. Takes minutes.
+#
+#   scripts/every_step.sh
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export CUSLICE_TEST_FULL=1
+status=0
+for test in policy/test_policy_steps preload/test_preload_steps preload/test_preload_kills; do
+    "build/dev/tests/$test" || status=1
+done
+exit $status
