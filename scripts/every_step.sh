@@ -5,7 +5,7 @@
 #
 #   scripts/every_step.sh
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
 export CUSLICE_TEST_FULL=1
 status=0
