@@ -18,6 +18,10 @@ using namespace cuslice::check;
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
+constexpr unsigned kElements = 1 << 20;
+// Memory that a program keeps for its computation where others may take all else: twice what that takes, as the others'
+// blocks may end in the middle of a chunk of the driver's.
+constexpr uint64_t kToCompute = 2 * 2 * kElements * sizeof(float);
 
 /// Large blocks first, then ever smaller ones, until even the smallest is refused.
 CUresult take_all(std::vector<CUdeviceptr>& blocks, uint64_t most, uint64_t* got) {
@@ -37,28 +41,27 @@ CUresult take_all(std::vector<CUdeviceptr>& blocks, uint64_t most, uint64_t* got
 
 /// Copies to and fro, and where kernels run: y += 3 x on a million elements, all compared.
 std::string compute(const char* kernels) {
-    constexpr unsigned kCount = 1 << 20;
-    std::vector<float> x(kCount), y(kCount), back(kCount);
-    for (unsigned i = 0; i < kCount; i++) {
+    std::vector<float> x(kElements), y(kElements), back(kElements);
+    for (unsigned i = 0; i < kElements; i++) {
         x[i] = static_cast<float>(i % 1013);
         y[i] = static_cast<float>(i % 7);
     }
     CUdeviceptr xs = 0, ys = 0;
-    MUST(cuMemAlloc_v2, &xs, kCount * sizeof(float));
-    MUST(cuMemAlloc_v2, &ys, kCount * sizeof(float));
-    MUST(cuMemcpyHtoD_v2, xs, x.data(), kCount * sizeof(float));
-    MUST(cuMemcpyHtoD_v2, ys, y.data(), kCount * sizeof(float));
+    MUST(cuMemAlloc_v2, &xs, kElements * sizeof(float));
+    MUST(cuMemAlloc_v2, &ys, kElements * sizeof(float));
+    MUST(cuMemcpyHtoD_v2, xs, x.data(), kElements * sizeof(float));
+    MUST(cuMemcpyHtoD_v2, ys, y.data(), kElements * sizeof(float));
     const CUfunction saxpy = kernel(load_kernels(kernels), "saxpy");
     float factor = 3;
-    unsigned count = kCount;
+    unsigned count = kElements;
     void* arguments[] = {&xs, &ys, &factor, &count};
-    MUST(cuLaunchKernel, saxpy, kCount / 256, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr);
+    MUST(cuLaunchKernel, saxpy, kElements / 256, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr);
     MUST(cuCtxSynchronize);
-    MUST(cuMemcpyDtoH_v2, back.data(), ys, kCount * sizeof(float));
+    MUST(cuMemcpyDtoH_v2, back.data(), ys, kElements * sizeof(float));
     MUST(cuMemFree_v2, xs);
     MUST(cuMemFree_v2, ys);
     const float sign = kernels_are_skipped() ? 0 : factor;
-    for (unsigned i = 0; i < kCount; i++)
+    for (unsigned i = 0; i < kElements; i++)
         if (back[i] != y[i] + sign * x[i])
             return "wrong at element " + std::to_string(i);
     return kernels_are_skipped() ? "right (copies; no kernel was run)" : "right";
@@ -70,17 +73,21 @@ int main(int argc, char** argv) {
     const uint64_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8192 * kMiB;
     Gpu gpu = find_gpu();
     open_context(gpu);
-    // A process that comes late would find no room for its context.
+    // A process that comes late would find no room for its context, nor for what it computes.
+    std::vector<CUdeviceptr> blocks;
+    uint64_t got = 0;
     const bool shared = std::getenv("CHECK_SHARED") != nullptr;
-    if (shared)
+    if (shared) {
+        blocks.push_back(0);
+        MUST(cuMemAlloc_v2, &blocks.back(), kToCompute);
+        got = kToCompute;
         ready();
+    }
     size_t free = 0, total = 0, free_after = 0;
     MUST(cuMemGetInfo_v2, &free, &total);
     tell("total", total);
     tell("free", free);
 
-    std::vector<CUdeviceptr> blocks;
-    uint64_t got = 0;
     const CUresult refused = take_all(blocks, most, &got);
     tell("got", got);
     tell("refused", refused == CUDA_SUCCESS ? "not refused" : name_of(refused));
