@@ -32,10 +32,6 @@ void append_character(PythonText& text, uint32_t character) {
         text.append(static_cast<char>(0x80 | (character >> 6 * left & 63)));
 }
 
-bool ends_with(std::string_view text, std::string_view end) {
-    return text.size() >= end.size() && slice(text, text.size() - end.size()) == end;
-}
-
 }  // namespace
 
 PythonText read_python_text(uintptr_t object, uintptr_t type, const PythonTextLayout& layout) {
@@ -67,9 +63,9 @@ std::string_view without_packages_folder(std::string_view path) {
     for (const std::string_view folder : kFolders)
         if (const size_t at = path.rfind(folder); at != path.npos)
             return slice(path, at + folder.size());
-    constexpr std::string_view kLibrary = "/python3.";
-    const size_t at = path.rfind(kLibrary);
-    return at != path.npos && ends_with(slice(path, 0, at), "lib") ? slice(path, at + 1) : path;
+    constexpr std::string_view kLibrary = "lib/", kPython = "lib/python3.";
+    const size_t at = path.rfind(kPython);
+    return at == path.npos ? path : slice(path, at + kLibrary.size());
 }
 
 }  // namespace cuslice
