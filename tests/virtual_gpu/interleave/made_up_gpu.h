@@ -16,9 +16,9 @@ inline CUstream stream(uintptr_t number) { return reinterpret_cast<CUstream>((0x
 /// may go on before and after it. Memory is handed out at the lowest address that is free, so that addresses come
 /// again. The GPU comes past its work where the driver waits for that, and in pass().
 ///
-/// The first fault is kept. Faults are a call in a context that has ended, an event or a stream that is no more, memory freed twice or while the program has a block in it, more memory than the limit, a
-/// call that ends a capture, a context that ends while a thread is in it, and a block that somebody has, or that work
-/// of the GPU's may still touch.
+/// The first fault is kept. Faults are a call in a context that has ended, an event or a stream that is no more, memory
+/// freed twice or while the program has a block in it, more memory than the limit, a call that ends a capture, a
+/// context that ends while a thread is in it, and a block that somebody has, or that work of the GPU's may still touch.
 class MadeUpGpu {
   public:
     /// Modes of captures, which drivers before CUDA 10.1 lack.
