@@ -4,7 +4,9 @@
 #include <array>
 
 #include "tests/virtual_gpu/interleave/scene.h"
+#include "virtual_gpu/cache/publisher.h"
 #include "virtual_gpu/gpu/driver_steps.h"
+#include "virtual_gpu/gpu/unlisted_memory.h"
 #include "virtual_gpu/split/handle_registry.h"
 
 namespace cuslice::tests {
@@ -208,6 +210,57 @@ struct Numbered : Scene {
     uint64_t block = 0, first = 0, second = 0;
 };
 
+// Memory is released that another process keeps, while a thread asks whether NVML's figure may lack any: from then on
+// it does.
+struct KeptByOthers {
+    Bodies bodies() {
+        return {[this] {
+                    const uint64_t before = memory.begin(0);
+                    begun = true;
+                    {
+                        const LockGuard lock(mutex);
+                        memory.keep(kBytes, budget, before);
+                    }
+                    memory.end();
+                },
+                [this] {
+                    const bool was_begun = begun;
+                    lacked = memory.any() || !was_begun;
+                }};
+    }
+    void check() {
+        REQUIRE(lacked);
+        REQUIRE(memory.bytes() == kBytes);
+    }
+    static constexpr uint64_t kBytes = 4 * kMiB;
+    UnlistedMemory memory;
+    Budget budget;
+    Mutex mutex{LockRank::driver_footprint};
+    std::atomic<bool> begun{false};
+    bool lacked = false;
+};
+
+// A process's file of figures can't be made, while a thread asks for the reason: there is none yet, or all of it.
+struct Unpublished {
+    Bodies bodies() {
+        return {[this] { publisher.open("/proc/cuslice"); },
+                [this] {
+                    first = publisher.failure();
+                    whole = !first || first->text[0] != '\0';
+                }};
+    }
+    void check() {
+        const stats::LedgerError* const later = publisher.failure();
+        const stats::LedgerError* const told = first ? first : later;
+        REQUIRE(!(first && later));
+        REQUIRE(told);
+        REQUIRE(whole);
+    }
+    Publisher publisher;
+    const stats::LedgerError* first = nullptr;
+    bool whole = false;
+};
+
 // Two partitions use a pool that is nobody's yet: it is one's, and both know whose.
 struct Claimed {
     Claimed() { good = handle_registry().add(this, HandleKind::pool, HandleOwner::kUnclaimed, 0); }
@@ -240,6 +293,12 @@ TEST_CASE("interleaved: the last handle and the last mapping of memory go at onc
 TEST_CASE("interleaved: another process's block is opened and closed in two threads") { explore<OpenedAndClosed>(); }
 TEST_CASE("interleaved: a block is exported while its context ends") { explore<ExportedAsItEnds>(); }
 TEST_CASE("interleaved: two threads ask for a block's number and one exports it") { explore<Numbered>(); }
+TEST_CASE("interleaved: memory that others keep is released as a thread asks whether NVML lacks any") {
+    explore<KeptByOthers>();
+}
+TEST_CASE("interleaved: the reason for which no figures are published is asked for as it is found") {
+    explore<Unpublished>();
+}
 TEST_CASE("interleaved: two partitions use a pool that is nobody's yet") { explore<Claimed>(); }
 
 }  // namespace cuslice::tests
