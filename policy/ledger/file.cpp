@@ -130,6 +130,18 @@ void leave_to_parent(OpenFile* open_file) {
     *open_file = {};
 }
 
+void LeftCopy::take(File* copy) {
+    if (copy_)
+        madvise(copy_, sizeof(File), MADV_DONTNEED);
+    copy_ = copy;
+}
+
+void LeftCopy::drop() {
+    if (copy_)
+        munmap(copy_, sizeof(File));
+    copy_ = nullptr;
+}
+
 State state_of(const OpenFile& open_file, const char* uuid) {
     struct stat info {};
     if (!stat_open(open_file, &info))

@@ -49,6 +49,18 @@ void close_file(OpenFile* open_file);
 // In a forked child, whose copy it is.
 void leave_to_parent(OpenFile* open_file);
 
+/// The copy that a process leaves in the place of a file that it has lost: threads may be about to read a figure there.
+class LeftCopy {
+  public:
+    /// One before it takes no memory any more, and can still be read: a thread may have been held up all the time.
+    void take(File* copy);
+    /// Nobody reads there any more.
+    void drop();
+
+  private:
+    File* copy_ = nullptr;
+};
+
 // State of a file. gone: its place in the folder is no longer its own. damaged: its header isn't whole. unknown: the
 // descriptor is not this file's any more, as a program may have closed all it found.
 enum class State : uint8_t { whole, gone, damaged, unknown };

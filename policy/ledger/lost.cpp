@@ -90,8 +90,10 @@ bool keep_file(Roster& roster, const Deadline& deadline, bool rests, LedgerError
         errno = error;
         return false;
     }
-    if (moved)
+    if (moved) {
         copy_removed(old);
+        roster.left_copy.take(old.file);
+    }
     OpenFile descriptor = old;
     leave_to_parent(&descriptor);
     return true;

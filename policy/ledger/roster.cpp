@@ -17,6 +17,7 @@ void Roster::close() {
         ticket_.drop(file.contents());
     ticket_ = {};
     file.close(!places_.any());
+    left_copy.drop();
     places_.forget();
 }
 

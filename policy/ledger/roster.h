@@ -20,6 +20,7 @@ class Roster {
 
     // Public, as clang knows the mutex by the way that leads to it.
     LedgerFile file;
+    LeftCopy left_copy;
 
     /// For a process that goes on without the ledger.
     void close() CUSLICE_REQUIRES(file.mutex());

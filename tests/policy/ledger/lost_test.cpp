@@ -85,6 +85,31 @@ TEST_CASE("a ledger that was removed takes no room once its members have left it
     }
 }
 
+TEST_CASE("a process that loses its ledger again and again takes no more memory for that") {
+    const LedgerFolder folder;
+    Place place;
+    REQUIRE(place.open(folder));
+    REQUIRE(place.join("lab", 8 * kGiB) == Joined::yes);
+    const auto own_bytes = [] {
+        std::ifstream rollup("/proc/self/smaps_rollup");
+        for (std::string line; std::getline(rollup, line);)
+            if (line.starts_with("Anonymous:"))
+                return std::stoull(line.substr(line.find(' '))) << 10;
+        return 0ull;
+    };
+    const auto lose_often = [&](int times) {
+        for (int i = 0; i < times; i++) {
+            std::filesystem::remove(folder.file());
+            place.ledger.take_back_dead();
+        }
+    };
+    lose_often(2);
+    const uint64_t before = own_bytes();
+    REQUIRE(before > 0);
+    lose_often(30);
+    CHECK(own_bytes() < before + 8 * offsetof(File, members));
+}
+
 TEST_CASE("a program that has given its rights back makes no file in the name of who it was") {
     if (!can_be_other_users())
         return;
