@@ -63,10 +63,11 @@ void install_split() {
 }
 
 void open_split(std::span<const GpuIdentity> physical, const VirtualParts& parts) {
+    int ordinal = 0;
     for (const VirtualPart& part : parts.view()) {
-        const GpuIdentity& gpu = physical[part.gpu];
-        virtual_contexts().primary(split().count()).device = split().count();
-        split().add({part.gpu, part, part.split ? identity_of_part(gpu, part.number()) : gpu});
+        virtual_contexts().primary(ordinal).device = ordinal;
+        split().add({part.gpu, part, identity_of_virtual(part, physical)});
+        ordinal++;
     }
     split().open();
 }

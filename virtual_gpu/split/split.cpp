@@ -6,7 +6,7 @@ namespace cuslice {
 constinit Split the_split;
 
 int Split::first_of(CUdevice physical) const {
-    for (int i = 0; i < count_; i++)
+    for (int i = 0; i < count(); i++)
         if (devices_[i].physical == physical)
             return i;
     return -1;

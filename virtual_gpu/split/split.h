@@ -32,14 +32,14 @@ class Split {
     };
     // The next one, before open().
     void add(const Device& device) { devices_[count_++] = device; }
-    // All of them are there.
+    // All of them are there, and seen from now on, at once.
     void open() { __atomic_store_n(&open_, true, __ATOMIC_RELEASE); }
     bool is_open() const { return __atomic_load_n(&open_, __ATOMIC_ACQUIRE); }
 
-    int count() const { return count_; }
-    std::span<const Device> devices() const { return {devices_, static_cast<size_t>(count_)}; }
+    int count() const { return is_open() ? count_ : 0; }
+    std::span<const Device> devices() const { return {devices_, static_cast<size_t>(count())}; }
     // Null if there is no such GPU.
-    const Device* device(int ordinal) const { return ordinal >= 0 && ordinal < count_ ? &devices_[ordinal] : nullptr; }
+    const Device* device(int ordinal) const { return ordinal >= 0 && ordinal < count() ? &devices_[ordinal] : nullptr; }
     // The first of a physical GPU's parts, as the program counts; -1 if none of them is visible. Whoever is shown the
     // physical GPU gets this one.
     int first_of(CUdevice physical) const;

@@ -13,11 +13,10 @@ namespace cuslice {
 // Each leaves what is not ours to translate. Before the GPUs are open everything is the driver's to answer, and later
 // what it thinks of a GPU that is not there: each function says so in its own way, or looks at something else first.
 inline void to_physical(CUdevice& device) {
+    if (!split().is_open())
+        return;
     const Split::Device* known = split().device(device);
-    if (known)
-        device = known->physical;
-    else if (split().is_open())
-        device = CU_DEVICE_INVALID;
+    device = known ? known->physical : CU_DEVICE_INVALID;
 }
 
 // False if there is no such context.
