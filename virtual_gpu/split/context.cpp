@@ -5,7 +5,6 @@
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/stream.h"
-#include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {
@@ -53,7 +52,7 @@ CUresult create(CUcontext* handle, unsigned flags, CUdevice ordinal, Call call) 
         return retained;
     const CUresult created = create_in(real, *device, ordinal, flags, handle);
     if (created != CUDA_SUCCESS)
-        CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
+        give_up_real(device->physical);
     return created;
 }
 
@@ -61,21 +60,17 @@ CUresult destroy(VirtualContext& context) {
     DisablingLockGuard lock(lifetimes_mutex());
     if (!context.lives)
         return CUDA_ERROR_INVALID_CONTEXT;
-    const Split::Device& device = *split().device(context.device);
-    const bool company = virtual_contexts().has_company(context);
-    if (company)
+    const CUdevice physical = split().device(context.device)->physical;
+    const bool lives_on = real_lives_on(context);
+    if (lives_on)
         end_what_was_made(context);
     // Where it is current, it is no longer; the one beneath it is then.
     if (CurrentVirtual::get().context == &context)
         CurrentVirtual::pop(nullptr);
     virtual_contexts().end(context);
-    if (!company) {
-        const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device.physical);
-        if (result == CUDA_SUCCESS)
-            forget_pools_if_ended(device.physical);
-        return result;
-    }
-    leave_memory(context, device.physical);
+    if (!lives_on)
+        return give_up_real(physical);
+    leave_memory(context, physical);
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "virtual_gpu/split/default_pools.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
@@ -16,7 +17,7 @@ struct Left {
     CUdevice physical;
 };
 constinit thread_local Left left = {nullptr, -1};
-constinit std::atomic<int> threads_that_left{0};
+constinit std::atomic<int> threads_that_left[VirtualParts::kMax]{};  // memory, by physical GPUs
 constinit Mutex lifetimes{LockRank::lifetimes};
 
 template <typename Handle, typename Destroy>
@@ -35,11 +36,11 @@ bool is_active(CUdevice physical) {
 bool begin_if_active(VirtualContext& context, CUcontext real) {
     const CUdevice physical = split().device(context.device)->physical;
     CUcontext retained = nullptr;
-    if (memory_is_left() || !is_active(physical) ||
+    if (memory_is_left(physical) || !is_active(physical) ||
         CUSLICE_PHYSICAL(cuDevicePrimaryCtxRetain)(&retained, physical) != CUDA_SUCCESS)
         return false;
     if (real && retained != real) {
-        CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical);
+        give_up_real(physical);
         return false;
     }
     virtual_contexts().begin(context, retained);
@@ -76,6 +77,12 @@ bool wait_by_free() {
         waited = CUSLICE_PHYSICAL(cuMemFree_v2)(block) == CUDA_SUCCESS;
     CUSLICE_PHYSICAL(cuThreadExchangeStreamCaptureMode)(&mode);
     return waited;
+}
+
+// With the lock held: what this thread has left isn't freed, or is by now.
+void give_up_left(CUdevice physical) {
+    give_up_real(physical);
+    threads_that_left[physical]--;
 }
 
 // Streams of other partitions may be captured: to wait for the context that they share would end that.
@@ -129,13 +136,23 @@ void end_what_was_made(const VirtualContext& context) {
 
 void leave_memory(const VirtualContext& context, CUdevice physical) {
     if (left.real)
-        CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(left.physical);  // nobody asked
-    else
-        threads_that_left++;
+        give_up_left(left.physical);  // nobody asked
+    threads_that_left[physical]++;
     left = {context.real, physical};
 }
 
-bool memory_is_left() { return threads_that_left != 0; }
+bool memory_is_left(CUdevice physical) { return threads_that_left[physical] != 0; }
+
+bool real_lives_on(const VirtualContext& context) {
+    return virtual_contexts().has_company(context) || memory_is_left(split().device(context.device)->physical);
+}
+
+CUresult give_up_real(CUdevice physical) {
+    const CUresult result = CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical);
+    if (result == CUDA_SUCCESS)
+        forget_pools_if_ended(physical);
+    return result;
+}
 
 LeftMemory::LeftMemory() : physical_(left.physical) {
     if (left.real)
@@ -150,8 +167,7 @@ LeftMemory::~LeftMemory() {
     if (physical_ < 0)
         return;
     DisablingLockGuard lock(lifetimes);
-    CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(physical_);
-    threads_that_left--;
+    give_up_left(physical_);
 }
 
 }  // namespace cuslice

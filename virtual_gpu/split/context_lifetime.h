@@ -36,8 +36,15 @@ void end_what_was_made(const VirtualContext& context);
 // freed.
 void leave_memory(const VirtualContext& context, CUdevice physical);
 
-// True while a thread is about to free memory that a context has left: a real one may be alive for that alone.
-bool memory_is_left();
+// True while a thread is about to free memory that a context has left on the GPU: the real one may be alive for that
+// alone.
+bool memory_is_left(CUdevice physical);
+
+// True if the real context outlives this one, as others of the GPU live, or memory is left in it: then what is this
+// one's own has to be ended by itself. With lifetimes_mutex() locked.
+bool real_lives_on(const VirtualContext& context);
+// Gives up one use of a physical GPU's context. With lifetimes_mutex() locked.
+CUresult give_up_real(CUdevice physical);
 
 // Memory left behind by this thread's last call that ended a context. The real context is current while this lives,
 // and then given up. Made after every such call, whether there is anything to free or not.

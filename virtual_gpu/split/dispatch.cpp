@@ -6,7 +6,6 @@
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/peer_access.h"
-#include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {

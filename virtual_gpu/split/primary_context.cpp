@@ -2,9 +2,9 @@
 // Each virtual GPU's primary context: a share in the physical one's.
 #include "virtual_gpu/split/context_lifetime.h"
 #include "virtual_gpu/split/current_context.h"
+#include "virtual_gpu/split/default_pools.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/stream.h"
-#include "virtual_gpu/split/stream_ordered.h"
 #include "virtual_gpu/split/translate.h"
 
 namespace cuslice {
@@ -17,7 +17,7 @@ CUresult end(VirtualContext& context, Call call) {
     if (!context.lives)
         return virtual_contexts().end(context), CUDA_SUCCESS;
     const CUdevice physical = split().device(context.device)->physical;
-    if (virtual_contexts().has_company(context)) {
+    if (real_lives_on(context)) {
         end_what_was_made(context);
         virtual_contexts().end(context);
         leave_memory(context, physical);
@@ -46,7 +46,7 @@ CUresult release(CUdevice ordinal, Call call) {
     return end(context, [&] { return call(device->physical); });
 }
 
-// Where it is alone on the GPU the driver does it; else what is its own goes. Either way it lives no longer, and the
+// Where the real one is its alone the driver does it; else what is its own goes. Either way it lives no longer, and the
 // next one to retain it begins it again.
 template <typename Call>
 CUresult reset(CUdevice ordinal, Call call) {
@@ -58,7 +58,7 @@ CUresult reset(CUdevice ordinal, Call call) {
     VirtualContext& context = virtual_contexts().primary(ordinal);
     if (!context.lives)
         return CUDA_SUCCESS;
-    if (virtual_contexts().has_company(context)) {
+    if (real_lives_on(context)) {
         end_what_was_made(context);
         virtual_contexts().interrupt(context);
         leave_memory(context, device->physical);
@@ -106,7 +106,7 @@ CUSLICE_SPLIT(cuDevicePrimaryCtxRetain, handle, ordinal) {
             return result;
         result = check_priority(*device, real);
         if (result != CUDA_SUCCESS) {
-            CUSLICE_PHYSICAL(cuDevicePrimaryCtxRelease_v2)(device->physical);
+            give_up_real(device->physical);
             return result;
         }
         virtual_contexts().begin(context, real);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory: each virtual GPU has a default pool of its own, as a GPU has.
-#include "virtual_gpu/split/stream_ordered.h"
-
 #include "policy/base/out_parameter.h"
 #include "virtual_gpu/split/current_context.h"
+#include "virtual_gpu/split/default_pools.h"
 #include "virtual_gpu/split/functions.h"
 #include "virtual_gpu/split/handle_registry.h"
 #include "virtual_gpu/split/stream.h"
@@ -12,47 +11,6 @@
 namespace cuslice {
 
 namespace {
-
-struct Pools {
-    CUmemoryPool preset = nullptr;  // made when first asked for; never destroyed, as a driver's isn't
-    CUmemoryPool chosen = nullptr;  // null: the preset one
-};
-
-// Over both arrays' contents. The driver is called with it held: two threads that ask first are to get one pool.
-constinit Mutex pools_mutex{LockRank::virtual_pools};
-constinit Pools pools_of[VirtualParts::kMax] CUSLICE_GUARDED_BY(pools_mutex);
-
-// With the lock held.
-CUresult preset_of(int ordinal, CUmemoryPool* pool) CUSLICE_REQUIRES(pools_mutex) {
-    Pools& pools = pools_of[ordinal];
-    if (!pools.preset) {
-        CUmemPoolProps properties{};
-        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, split().device(ordinal)->physical};
-        const CUresult result = CUSLICE_PHYSICAL(cuMemPoolCreate)(&pools.preset, &properties);
-        if (result != CUDA_SUCCESS)
-            return result;
-        handle_registry().add(pools.preset, HandleKind::pool, ordinal, 0);
-    }
-    *pool = pools.preset;
-    return CUDA_SUCCESS;
-}
-
-CUresult chosen_of(int ordinal, CUmemoryPool* pool) {
-    DisablingLockGuard lock(pools_mutex);
-    if (!pools_of[ordinal].chosen)
-        return preset_of(ordinal, pool);
-    *pool = pools_of[ordinal].chosen;
-    return CUDA_SUCCESS;
-}
-
-bool is_preset(CUmemoryPool pool) {
-    DisablingLockGuard lock(pools_mutex);
-    for (const Pools& pools : pools_of)
-        if (pool && pools.preset == pool)
-            return true;
-    return false;
-}
 
 bool is_on(CUmemoryPool pool, CUdevice physical) {
     CUmemLocation place{};
@@ -86,8 +44,7 @@ CUresult choose(int ordinal, CUmemoryPool pool) {
     const HandleOwner owner = owner_of(pool);
     if (!owner.known || owner.device != ordinal)
         return CUDA_ERROR_INVALID_VALUE;
-    DisablingLockGuard lock(pools_mutex);
-    pools_of[ordinal].chosen = pool;
+    choose_pool(ordinal, pool);
     return CUDA_SUCCESS;
 }
 
@@ -125,31 +82,11 @@ CUresult allocate(FromPool from_pool, CUdeviceptr* address, size_t bytes, CUstre
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!address)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = chosen_of(ordinal, &pool);
+    const CUresult result = chosen_pool_of(ordinal, &pool);
     return result == CUDA_SUCCESS ? from_pool(address, bytes, pool, stream) : result;
 }
 
 }  // namespace
-
-void forget_pools_of(CUdevice physical) {
-    DisablingLockGuard lock(pools_mutex);
-    Pools* pools = pools_of;
-    for (const Split::Device& device : split().devices()) {
-        Pools& its = *pools++;
-        if (device.physical != physical)
-            continue;
-        if (its.preset)
-            handle_registry().remove(its.preset, HandleKind::pool);
-        its = {};
-    }
-}
-
-void forget_pools_if_ended(CUdevice physical) {
-    unsigned flags = 0;
-    int active = 0;
-    if (CUSLICE_PHYSICAL(cuDevicePrimaryCtxGetState)(physical, &flags, &active) == CUDA_SUCCESS && !active)
-        forget_pools_of(physical);
-}
 
 namespace split_driver {
 
@@ -158,14 +95,13 @@ CUSLICE_SPLIT(cuDeviceGetDefaultMemPool, pool, ordinal) {
         return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, ordinal);
     if (!split().device(ordinal))
         return CUSLICE_PHYSICAL(cuDeviceGetDefaultMemPool)(pool, CU_DEVICE_INVALID);
-    DisablingLockGuard lock(pools_mutex);
-    return preset_of(ordinal, pool);
+    return preset_pool_of(ordinal, pool);
 }
 
 CUSLICE_SPLIT(cuDeviceGetMemPool, pool, ordinal) {
     if (!split().is_open() || !pool)
         return CUSLICE_PHYSICAL(cuDeviceGetMemPool)(pool, ordinal);
-    return split().device(ordinal) ? chosen_of(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
+    return split().device(ordinal) ? chosen_pool_of(ordinal, pool) : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUSLICE_SPLIT(cuDeviceSetMemPool, ordinal, pool) {
@@ -228,7 +164,7 @@ CUSLICE_SPLIT(cuMemPoolImportFromShareableHandle, pool, handle, type, flags) {
 }
 
 CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
-    if (is_preset(pool))
+    if (is_preset_pool(pool))
         return CUDA_ERROR_INVALID_VALUE;
     const HandleOwner owner = handle_registry().find(pool, HandleKind::pool);
     handle_registry().remove(pool, HandleKind::pool);
@@ -241,10 +177,7 @@ CUSLICE_SPLIT(cuMemPoolDestroy, pool) {
     }
     if (owner.is_unclaimed())
         return result;
-    // Where it was the chosen one the preset one is, from now on.
-    DisablingLockGuard lock(pools_mutex);
-    if (pools_of[owner.device].chosen == pool)
-        pools_of[owner.device].chosen = nullptr;
+    unchoose_pool(owner.device, pool);
     return result;
 }
 

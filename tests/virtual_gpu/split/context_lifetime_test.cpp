@@ -64,11 +64,26 @@ TEST_CASE("what was made in a context goes with it, in its real one, after its w
         CHECK(in[i] == real_of(0));
     }
     CHECK(MadeUpDriver::stack() == stack);
+    { const LeftMemory freed; }
     CHECK(split_driver::cuCtxDestroy_v2(stays) == CUDA_SUCCESS);  // the driver's context ends, and all with it
     CHECK(destroyed.size() == 8);
     for (uintptr_t i = 2; i <= 8; i += 2)
         for (const HandleKind kind : {HandleKind::stream, HandleKind::module, HandleKind::array, HandleKind::mipmap})
             handle_registry().remove(made(100 + i), kind);
+}
+
+TEST_CASE("what was made in the last context goes by itself while memory of another one is left in the real one") {
+    Scene scene;
+    const CUcontext last = scene.create(0), ends = scene.create(1);
+    REQUIRE(handle_registry().add(made(1), HandleKind::stream, 0, Scene::number_of(last)));
+    REQUIRE(split_driver::cuCtxDestroy_v2(ends) == CUDA_SUCCESS);
+    CHECK(memory_is_left(0));
+    CHECK_FALSE(memory_is_left(1));
+    REQUIRE(split_driver::cuCtxDestroy_v2(last) == CUDA_SUCCESS);
+    CHECK(destroyed == std::vector<const void*>{made(1)});
+    CHECK(LeftMemory());
+    CHECK_FALSE(memory_is_left(0));
+    CHECK(scene.uses == Uses{0, 0});
 }
 
 TEST_CASE("where the real context can't be made current nothing is destroyed in another one") {

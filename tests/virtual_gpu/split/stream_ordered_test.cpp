@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream-ordered memory of virtual GPUs: each has pools of its own.
-#include "virtual_gpu/split/stream_ordered.h"
+#include "virtual_gpu/split/default_pools.h"
 
 #include "tests/no_memory.h"
 #include "tests/virtual_gpu/split/split_scene.h"
