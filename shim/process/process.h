@@ -190,7 +190,7 @@ class Process {
     bool open_virtual_nvml();
     bool list_physical(std::span<const GpuIdentity> all, VisibleText& list, bool* set, ConfigError& error);
     bool choose_visible(std::span<const GpuIdentity> all, ConfigError& error);
-    void open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, uint64_t total);
+    void open_gpu(int ordinal, const VirtualPart& part, const FoundGpus& found);
     bool check_selectors(std::span<GpuIdentity> visible, ConfigError& error);
     bool fail_closed(const ConfigError& error);
     bool no_memory();

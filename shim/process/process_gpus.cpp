@@ -191,25 +191,23 @@ void describe_row(int ordinal, trace::Row& row) {
 
 }  // namespace
 
-void Process::open_gpu(int ordinal, const VirtualPart& part, const GpuIdentity& identity, uint64_t total) {
+void Process::open_gpu(int ordinal, const VirtualPart& part, const FoundGpus& found) {
+    const GpuIdentity& identity = found.identities[part.gpu];
+    const uint64_t total = found.totals[part.gpu];
     char name[96] = "";
     CUSLICE_PHYSICAL(cuDeviceGetName)(name, sizeof(name), part.gpu);
     PhysicalGpu& physical = reinterpret_cast<PhysicalGpu*>(physical_gpu_storage_)[part.gpu];
+    const std::span<const VirtualPart> parts = found.parts.view();
     uint64_t together = 0;
-    bool is_first = true;
-    for (int i = 0; part.split && i < split().count(); i++) {
-        if (!split().siblings(i, ordinal))
-            continue;
-        together += split().device(i)->part.bytes;
-        is_first = is_first && i >= ordinal;
-    }
-    if (is_first) {
+    for (const VirtualPart& other : parts)
+        together += other.gpu == part.gpu ? other.bytes : 0;
+    const VirtualPart& first = *std::ranges::find(parts, part.gpu, &VirtualPart::gpu);
+    if (&first == &part) {
         (new (&physical) PhysicalGpu)->open(identity, total);
         if (part.split)
             physical.split(slice_of(identity, total), together, part.plus_context);
     }
-    const Split::Device* device = part.split ? split().device(ordinal) : nullptr;
-    const GpuIdentity& shown = device ? device->identity : identity;
+    const GpuIdentity shown = identity_of_virtual(part, found.identities);
     Slice slice = slice_of(part, identity, total);
     if (gpu_state().lowered_limits[ordinal].is_set() && !slice.limited)
         slice.count_all(total, kSetByProgram);
@@ -251,13 +249,11 @@ bool Process::open_gpus() {
         return true;
     if (!fits)
         return fail_closed(opening->error);
-    if (split().installed())
-        open_split(found.gpus(), found.parts);
 
     bool limits = false;
     int features = 0, count = 0;
     for (const VirtualPart& part : found.parts.view()) {
-        open_gpu(count, part, found.identities[part.gpu], found.totals[part.gpu]);
+        open_gpu(count, part, found);
         const VirtualGpu& opened = gpu(count++);
         limits = limits || opened.limited();
         if (opened.caches() && ContextCache::driver_suffices())
@@ -275,6 +271,9 @@ bool Process::open_gpus() {
     features_.fetch_or(static_cast<unsigned char>(features), std::memory_order_release);
     named_twice_ = found.named_twice;
     gpu_count_.store(count, std::memory_order_release);
+    // A runtime goes on as soon as it sees the split (shim/driver/split_view.cpp): its calls are to be counted by then.
+    if (split().installed())
+        open_split(found.gpus(), found.parts);
     gpus_open_.store(true, std::memory_order_release);
     return true;
 }
