@@ -56,6 +56,19 @@ CUresult counted_destroy(Destroy destroy, CUcontext context) {
     return result;
 }
 
+// One use less, unless it is the last. The driver has heard of it before anybody else's last one.
+template <typename Detach>
+bool detached_one_of_several(CUcontext context, Detach detach, CUresult* result) {
+    const Visit no_end(context);
+    Contexts& contexts = gpu_state().contexts;
+    if (!contexts.give_up_use(context))
+        return false;
+    *result = detach(context);
+    if (*result != CUDA_SUCCESS)
+        contexts.attached(context);
+    return true;
+}
+
 }  // namespace
 
 // The slice's memory is taken now, where it is to be taken at once.
@@ -99,13 +112,8 @@ CUSLICE_HOOK(cuCtxAttach, context, flags) {
 
 CUSLICE_HOOK(cuCtxDetach, context) {
     const auto detach = CUSLICE_REAL(cuCtxDetach);
-    Contexts& contexts = gpu_state().contexts;
-    if (contexts.last_use(context))
-        return counted_destroy(detach, context);
-    const CUresult result = detach(context);
-    if (result == CUDA_SUCCESS)
-        contexts.detached(context);
-    return result;
+    CUresult result = CUDA_SUCCESS;
+    return detached_one_of_several(context, detach, &result) ? result : counted_destroy(detach, context);
 }
 
 namespace {

@@ -113,16 +113,15 @@ void Contexts::attached(CUcontext context) {
         entry->uses++;
 }
 
-bool Contexts::last_use(CUcontext context) {
+bool Contexts::give_up_use(CUcontext context) {
     LockGuard lock(mutex_);
-    const Entry* entry = find(context);
-    return entry && entry->uses == 1;
-}
-
-void Contexts::detached(CUcontext context) {
-    LockGuard lock(mutex_);
-    if (Entry* entry = find(context))
-        entry->uses--;
+    Entry* const entry = find_known(context);
+    if (!entry)
+        return true;
+    if (entry->uses == 1)
+        return false;
+    entry->uses--;
+    return true;
 }
 
 void Contexts::ended(CUcontext context) {

@@ -32,9 +32,8 @@ class Contexts {
     bool is_name(CUcontext context);
 
     void attached(CUcontext context);
-    // True if giving up one use ends the context; the use itself is given up by `detached` once the driver has agreed.
-    bool last_use(CUcontext context);
-    void detached(CUcontext context);
+    // One use less. False, and it stays, if that would end the context.
+    bool give_up_use(CUcontext context);
     // The number is free for another context from now on.
     void ended(CUcontext context);
     // -1 if the context is not known.

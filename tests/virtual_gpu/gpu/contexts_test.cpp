@@ -47,17 +47,14 @@ TEST_CASE("another name of a context has its number, and is known until it ends 
 TEST_CASE("a context ends with the last of its uses, and one that nobody knows has none") {
     Contexts contexts;
     contexts.id_of(context(1), 0);
-    CHECK(contexts.last_use(context(1)));
+    CHECK_FALSE(contexts.give_up_use(context(1)));
     contexts.attached(context(1));
-    CHECK_FALSE(contexts.last_use(context(1)));
     contexts.attached(context(1));
-    contexts.detached(context(1));
-    CHECK_FALSE(contexts.last_use(context(1)));
-    contexts.detached(context(1));
-    CHECK(contexts.last_use(context(1)));
+    CHECK(contexts.give_up_use(context(1)));
+    CHECK(contexts.give_up_use(context(1)));
+    CHECK_FALSE(contexts.give_up_use(context(1)));
     contexts.attached(context(2));
-    contexts.detached(context(2));
-    CHECK_FALSE(contexts.last_use(context(2)));
+    CHECK(contexts.give_up_use(context(2)));
 }
 
 TEST_CASE("contexts are listed without their other names, as many as there is room for, and counted all") {
