@@ -2,11 +2,8 @@
 // Threads that meet where a context ends: nobody asks the driver about one that has ended, and all that it had is given
 // back once.
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "policy/base/mutex.h"
-#include "tests/interleave/steps.h"
+#include "tests/virtual_gpu/interleave/fork_in_run.h"
 #include "tests/virtual_gpu/interleave/scene.h"
 #include "virtual_gpu/gpu/visit.h"
 
@@ -204,7 +201,7 @@ struct Forks : TwoContexts {
         ContextAllocator& cache = cache_of(one);
         const uint64_t block = allocate(cache, kMiB);
         free(allocate(cache_of(other), kMiB));
-        return {thread(one, [this] { fork_now(); }),
+        return {thread(one, [this] { expect(fork_in_run([this] { return be_child(); })); }),
                 thread(one,
                        [this, block] {
                            use_and_free(one, block, kMiB);
@@ -214,25 +211,7 @@ struct Forks : TwoContexts {
                        }),
                 thread(other, [this] { end(other); })};
     }
-    // A fork takes long: not every run has a child.
-    void fork_now() {
-        constexpr unsigned kTimes = 16;
-        static unsigned count = 0;
-        the_lock_list.take();
-        const pid_t child = count++ % kTimes == 0 ? fork() : -1;
-        if (child == 0)
-            be_child();
-        the_lock_list.give_back();
-        int status = 0;
-        if (child > 0)
-            expect(waitpid(child, &status, 0) == child && status == 0);
-    }
-    // A lock that nobody gives back would be waited for.
-    [[noreturn]] void be_child() {
-        leave_run();
-        alarm(60);
-        the_lock_list.give_back();
-        the_lock_list.free_others();
+    bool be_child() {
         ContextAllocator::forget_thread();
         caches.forget();
         gpu_state().visits.forget_all();
@@ -242,7 +221,7 @@ struct Forks : TwoContexts {
         const bool counted = gpu_state().contexts.list(left, 2) <= 2 && caches.unused(gpu) <= kRoom;
         gpu.refresh();
         caches.captures().moment();
-        _exit(counted && caches.statistics(gpu).reserved.current <= kRoom ? 0 : 1);
+        return counted && caches.statistics(gpu).reserved.current <= kRoom;
     }
 };
 

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <set>
 #include <utility>
 
-#include "tests/interleave/steps.h"
+#include "tests/virtual_gpu/interleave/made_up_state.h"
 #include "virtual_gpu/driver/nvml_table.h"
-#include "virtual_gpu/driver/table.h"
 
 namespace cuslice::tests {
 
@@ -19,116 +17,6 @@ namespace {
 
 constexpr CUdeviceptr kFirstAddress = 1ull << 40;
 constexpr uint64_t kGranule = 2 << 20;
-
-struct Context {
-    uint64_t given = 0, past = 0;  // pieces of work: in all, and that the GPU has come past
-    unsigned threads = 0;          // that cuslice has put into it
-};
-struct Event {
-    CUcontext context = nullptr;
-    uint64_t at = 0;  // the last piece of work before it
-};
-struct Stream {
-    CUcontext context = nullptr;
-    bool capturing = false;
-};
-struct Memory {
-    CUcontext context = nullptr;
-    uint64_t bytes = 0;
-};
-struct Block {
-    uint64_t bytes = 0;
-};
-// Work that touches memory.
-struct Use {
-    CUdeviceptr address = 0;
-    uint64_t bytes = 0, at = 0;
-    auto operator<=>(const Use&) const = default;
-};
-
-bool overlap(CUdeviceptr one, uint64_t bytes, CUdeviceptr other, uint64_t others) {
-    return one < other + others && other < one + bytes;
-}
-
-// This thread's contexts.
-struct Stack {
-    static constexpr unsigned kMost = 4;
-    CUcontext all[kMost] = {};
-    unsigned count = 0;
-
-    CUcontext top() const { return count ? all[count - 1] : nullptr; }
-};
-thread_local Stack stack;
-thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-}  // namespace
-
-struct MadeUpGpu::State {
-    uint64_t limit = 0, held = 0, own = 0, events_made = 0;
-    const char* fault = "";
-    std::map<CUcontext, Context> contexts;
-    std::map<CUcontext, std::set<Use>> uses;
-    std::map<CUevent, Event> events;
-    std::map<CUstream, Stream> streams;
-    std::map<CUdeviceptr, Memory> memory;
-    std::map<CUdeviceptr, Block> blocks;
-
-    CUresult fails(const char* why, CUresult result) {
-        if (!*fault)
-            fault = why;
-        return result;
-    }
-    Context* find(CUcontext context, const char* why) {
-        const auto at = contexts.find(context);
-        if (at != contexts.end())
-            return &at->second;
-        fails(why, CUDA_SUCCESS);
-        return nullptr;
-    }
-    Event* find(CUevent event) {
-        const auto at = events.find(event);
-        if (at != events.end())
-            return &at->second;
-        fails("an event that is no more", CUDA_SUCCESS);
-        return nullptr;
-    }
-    // A call that is unsafe where any stream is captured, unless this thread's mode is relaxed.
-    void unsafe(const char* why) {
-        if (capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
-            return;
-        for (const auto& [handle, stream] : streams)
-            if (stream.capturing)
-                fails(why, CUDA_SUCCESS);
-    }
-    // A call that ends captures in the context in any mode.
-    void unsafe_in(CUcontext context, const char* why) {
-        for (const auto& [handle, stream] : streams)
-            if (stream.capturing && stream.context == context)
-                fails(why, CUDA_SUCCESS);
-    }
-    void pass() {
-        for (auto& [handle, context] : contexts)
-            context.past = context.given;
-        uses.clear();
-    }
-    void remove_memory(std::map<CUdeviceptr, Memory>::iterator at) {
-        held -= at->second.bytes;
-        memory.erase(at);
-    }
-};
-
-namespace {
-
-MadeUpGpu::State* now = nullptr;
-
-// A call: another thread may go on before and after it.
-class Call {
-  public:
-    Call() { before_step(); }
-    ~Call() { before_step(); }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-};
 
 CUresult CUDAAPI get_current(CUcontext* into) {
     *into = stack.top();
@@ -310,16 +198,33 @@ nvmlReturn_t list_no_processes(nvmlDevice_t, unsigned* count, nvmlProcessInfo_t*
 }
 
 template <typename F>
-void put(Function function, F* implementation) {
-    cuslice_driver_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
-}
-
-template <typename F>
 void put(NvmlFunction function, F* implementation) {
     cuslice_physical_nvml_slots[static_cast<size_t>(function)] = reinterpret_cast<void*>(implementation);
 }
 
 }  // namespace
+
+void MadeUpGpu::State::end(CUcontext context) {
+    Context* const known = find(context, "a context ends twice");
+    if (!known)
+        return;
+    if (known->threads)
+        fails("a context ends while a thread is in it", CUDA_SUCCESS);
+    const auto is_of = [&](const auto& one) { return one.second.context == context; };
+    for (auto at = memory.begin(); at != memory.end();) {
+        const auto ending = at++;
+        if (!is_of(*ending))
+            continue;
+        std::erase_if(blocks, [&](const auto& block) {
+            return overlap(block.first, block.second.bytes, ending->first, ending->second.bytes);
+        });
+        remove_memory(ending);
+    }
+    std::erase_if(events, is_of);
+    std::erase_if(streams, is_of);
+    uses.erase(context);
+    contexts.erase(context);
+}
 
 MadeUpGpu::MadeUpGpu(uint64_t limit, Modes modes) : state_(std::make_unique<State>()) {
     state_->limit = limit;
@@ -373,25 +278,7 @@ void MadeUpGpu::make_context(CUcontext context) {
 
 void MadeUpGpu::end_context(CUcontext context) {
     const Call call;
-    Context* const known = state_->find(context, "a context ends twice");
-    if (!known)
-        return;
-    if (known->threads)
-        state_->fails("a context ends while a thread is in it", CUDA_SUCCESS);
-    const auto is_of = [&](const auto& one) { return one.second.context == context; };
-    for (auto at = state_->memory.begin(); at != state_->memory.end();) {
-        const auto memory = at++;
-        if (!is_of(*memory))
-            continue;
-        std::erase_if(state_->blocks, [&](const auto& block) {
-            return overlap(block.first, block.second.bytes, memory->first, memory->second.bytes);
-        });
-        state_->remove_memory(memory);
-    }
-    std::erase_if(state_->events, is_of);
-    std::erase_if(state_->streams, is_of);
-    state_->uses.erase(context);
-    state_->contexts.erase(context);
+    state_->end(context);
     if (stack.top() == context)
         stack.count--;
 }

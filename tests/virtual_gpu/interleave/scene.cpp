@@ -4,16 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "tests/virtual_gpu/interleave/charged_memory.h"
 #include "virtual_gpu/cache/threads.h"
-#include "virtual_gpu/gpu/charged_allocation.h"
-#include "virtual_gpu/gpu/pushed_context.h"
 #include "virtual_gpu/gpu/visit.h"
-#include "virtual_gpu/split/physical.h"
 
 namespace cuslice {
-
-// In the place of split/dispatch.cpp, which brings all of that folder along: no GPU is split here.
-void* split_from_slots[kFunctionCount] = {};
 
 // In the place of those of virtual_gpu/cache/: threads of a schedule stay, so that the end of one is a call.
 namespace {
@@ -47,14 +42,6 @@ Slice slice_of(FreeMode mode) {
     made.allocator = AllocatorMode::growth;
     made.free = mode;
     return made;
-}
-
-void add_bytes(const Allocation& allocation, void* sum) { *static_cast<uint64_t*>(sum) += allocation.bytes; }
-
-uint64_t recorded() {
-    uint64_t bytes = 0;
-    gpu_state().allocations.for_each(add_bytes, &bytes);
-    return bytes;
 }
 
 }  // namespace
@@ -144,33 +131,9 @@ void Scene::free(uint64_t block) {
     expect(ContextAllocator::free(caches.map(), block, &error) == Freed::done);
 }
 
-uint64_t Scene::allocate_directly(uint64_t bytes) {
-    LimitError why;
-    if (!gpu.reserve(bytes, &why))
-        return 0;
-    Reservation reservation(gpu.budget(), bytes);
-    CUdeviceptr address = 0;
-    const auto allocate = [&] { return CUSLICE_REAL(cuMemAlloc_v2)(&address, bytes); };
-    const auto record = [&] {
-        const Allocation made{address, bytes, gpu_state().contexts.known_id(current_context()),
-                              static_cast<uint8_t>(gpu.ordinal()), static_cast<uint8_t>(Kind::memory)};
-        return gpu_state().allocations.insert(made) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    };
-    const auto undo = [&] { CUSLICE_REAL(cuMemFree_v2)(address); };
-    expect(charged_allocation(reservation, allocate, record, undo) == CUDA_SUCCESS);
-    driver.hand_out(address, bytes);
-    return address;
-}
+uint64_t Scene::allocate_directly(uint64_t bytes) { return allocate_charged(gpu, driver, bytes); }
 
-void Scene::free_directly(uint64_t address) {
-    const auto free = [&] { return CUSLICE_REAL(cuMemFree_v2)(address); };
-    const auto release = [&](CUresult, const Allocation& freed) {
-        expect(freed.address == address);
-        release_freed(gpu, freed);
-    };
-    driver.take_back(address);
-    expect(charged_free(address, free, release) == CUDA_SUCCESS);
-}
+void Scene::free_directly(uint64_t address) { expect(free_charged(gpu, driver, address)); }
 
 void Scene::check() {
     gpu.refresh();
@@ -178,7 +141,7 @@ void Scene::check() {
     REQUIRE(good);
     REQUIRE(gpu.budget().settled(gpu.budget().snapshot()));
     REQUIRE(gpu.budget().used() == driver.held());
-    REQUIRE(recorded() == driver.held() - driver.own());
+    REQUIRE(recorded_bytes() == driver.held() - driver.own());
     REQUIRE(caches.statistics(gpu).allocated.current == 0);
     caches.trim(gpu, ~0ull);
     REQUIRE(driver.held() == driver.own());
