@@ -4,6 +4,7 @@
 #include "virtual_gpu/driver/table.h"
 #include "virtual_gpu/split/physical.h"
 #include "virtual_gpu/split/split.h"
+#include "virtual_gpu/split/virtual_context.h"
 
 namespace cuslice {
 
@@ -44,7 +45,12 @@ bool physical_primary_is_active(CUdevice device) {
 
 CUcontext active_primary(CUdevice device) {
     CUcontext context = nullptr;
-    if (!primary_is_active(device) || CUSLICE_REAL(cuDevicePrimaryCtxRetain)(&context, device) != CUDA_SUCCESS)
+    if (!primary_is_active(device))
+        return nullptr;
+    // To release it could end it, with nobody there to free its memory (LeftMemory).
+    if (split().device(device))
+        return virtual_contexts().primary(device).handle();
+    if (CUSLICE_REAL(cuDevicePrimaryCtxRetain)(&context, device) != CUDA_SUCCESS)
         return nullptr;
     CUSLICE_REAL(cuDevicePrimaryCtxRelease_v2)(device);
     return context;

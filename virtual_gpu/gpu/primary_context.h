@@ -25,7 +25,7 @@ bool primary_is_active(CUdevice device);
 bool physical_primary_is_active(CUdevice device);
 
 // The GPU's primary context; null if it isn't alive. The driver tells it only to those who retain it, so it is retained
-// for a moment.
+// for a moment, but for a partition's.
 CUcontext active_primary(CUdevice device);
 
 }  // namespace cuslice

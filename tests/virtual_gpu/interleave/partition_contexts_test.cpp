@@ -7,6 +7,7 @@
 #include "tests/virtual_gpu/interleave/partitions.h"
 #include "tests/virtual_gpu/split/made_up_split.h"
 #include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/primary_context.h"
 
 namespace cuslice::tests {
 namespace {
@@ -153,6 +154,18 @@ struct StreamsComeAgain : Partitions {
     CUcontext stays = nullptr;
 };
 
+// A thread looks for a partition's primary context while another gives it up.
+struct LookedForAsItEnds : Partitions {
+    Bodies bodies() {
+        const CUcontext primary = retain(1), stays = create_aside(0);
+        return {thread([this] { release(1); }), thread([this, primary] {
+                    const CUcontext found = active_primary(1);
+                    expect(!found || found == primary);
+                }),
+                thread([this, stays] { expect(destroy(stays)); })};
+    }
+};
+
 // The GPUs are split while threads ask for them, which see all of the split or nothing.
 struct Opened : Partitions {
     Opened() {
@@ -220,6 +233,9 @@ TEST_CASE("interleaved: a partition's context ends that another thread has on it
 TEST_CASE("interleaved: threads attach to a partition's context and detach from it") { explore<AttachedByTwo>(); }
 TEST_CASE("interleaved: streams of a partition's context end, and their handles come again") {
     explore<StreamsComeAgain>();
+}
+TEST_CASE("interleaved: a partition's primary context is looked for as it is given up") {
+    explore<LookedForAsItEnds>();
 }
 TEST_CASE("interleaved: GPUs are split while threads ask for them") { explore<Opened>(); }
 TEST_CASE("interleaved: a thread forks while others make a split's first contexts") { explore<ForksBesideFirst>(); }
