@@ -97,9 +97,11 @@ struct SceneWithDead : SceneWithIdle {
     SceneWithDead() { idle.kill(); }
 };
 
-// Where one waits for the lock that the other one has, it waits for half a second and more.
+// Where one waits for the lock that the other one has, it waits for half a second and more, and one that removes a file
+// for twice as long.
 const int kShort = rounds(40, 1000);
 const int kLong = rounds(10, 400);
+const int kLongest = rounds(10, 100);
 
 }  // namespace
 
@@ -126,11 +128,11 @@ TEST_CASE("a file that is removed while another process comes loses nobody", "[s
     if (!can_trace())
         return;
     const auto come = [](SceneWithIdle& scene) { join_and_leave(scene); };
-    meet<SceneWithIdle>(kLong, notice_removal, come, check_idle_counted);
+    meet<SceneWithIdle>(kLongest, notice_removal, come, check_idle_counted);
 }
 
 TEST_CASE("a file that two processes remove loses nobody", "[slow]") {
     if (!can_trace())
         return;
-    meet<SceneWithIdle>(kLong, notice_removal, notice_removal, check_idle_counted);
+    meet<SceneWithIdle>(kLongest, notice_removal, notice_removal, check_idle_counted);
 }
