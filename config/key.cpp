@@ -305,9 +305,10 @@ constexpr LaterKey kLaterKeys[] = {
 
 // Read by others than the settings: the library's hand-over, and the fake GPU's own switches for tests.
 constexpr std::string_view kInternal[] = {
-    "CUSLICE_SETTINGS",     kJobVariable,          kChosenVariable,    kFakeFolderVariable,  "CUSLICE_FAKE_ADDRESSES",
-    "CUSLICE_FAKE_HOST",    "CUSLICE_FAKE_INJECT", "CUSLICE_FAKE_LOG", "CUSLICE_FAKE_NEWER", "CUSLICE_FAKE_RUNTIME",
-    "CUSLICE_FAKE_STREAMS", "CUSLICE_REPORT",      kFrameworkRecord,
+    "CUSLICE_SETTINGS",       kJobVariable,         kChosenVariable,      kFakeFolderVariable,
+    "CUSLICE_FAKE_ADDRESSES", "CUSLICE_FAKE_CLOCK", "CUSLICE_FAKE_COST",  "CUSLICE_FAKE_HOST",
+    "CUSLICE_FAKE_INJECT",    "CUSLICE_FAKE_LOG",   "CUSLICE_FAKE_NEWER", "CUSLICE_FAKE_RUNTIME",
+    "CUSLICE_FAKE_STREAMS",   "CUSLICE_REPORT",     kFrameworkRecord,
 };
 
 using Name = FixedText<64>;

@@ -15,7 +15,7 @@ for target in "$@"; do
     case $target in
         product) targets+=(cuslice cuslice_preload cuslice_nvml_facade cuslice_driver_facade cuslice_launch cuslice_demo cuslice_toml_module
                            cuslice_redirect cuslice_audit cuslice_runtime cuslice_runtime_facade11 cuslice_runtime_facade12
-                           cuslice_runtime_facade13 fake_driver fake_nvml fake_cudart11 fake_cudart12 fake_cudart13 fake_watch fake_smi
+                           cuslice_runtime_facade13 fake_driver fake_nvml fake_cudart11 fake_cudart12 fake_cudart13 fake_watch fake_timekeeper fake_smi
                            fake_cublas11 fake_cublas12 fake_cublas13 fake_cublaslt11 fake_cublaslt12 fake_cublaslt13 fake_cudnn
                            towers_driver towers_runtime12 towers_runtime13) ;;
         *) targets+=("$target") ;;

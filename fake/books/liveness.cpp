@@ -100,21 +100,25 @@ bool is_stopped(int pid) {
     return at != nullptr && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t inode, int* pid_here) {
-    struct flock lock = lock_of(F_WRLCK, 1 + static_cast<off_t>(number));
-    const int pid = slot.pid.load();
+Life life_of_owner(const OwnerIdentity& owner, off_t byte, int lock_file, uint64_t inode, int* pid_here) {
+    struct flock lock = lock_of(F_WRLCK, byte);
     if (pid_here != nullptr)
-        *pid_here = pid;
+        *pid_here = owner.pid;
     if (fcntl(lock_file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK) {
         if (pid_here != nullptr)
             *pid_here = lock.l_pid;
         return Life::Lives;
     }
     int error = 0;
-    const uint64_t start_time = stat_field(pid, 22, error);
+    const uint64_t start_time = stat_field(owner.pid, 22, error);
     if (error != 0)
         return without_file(error);
-    return start_time == slot.start_time.load() ? maps_file(pid, slot.mapped_at.load(), inode) : Life::Ended;
+    return start_time == owner.start_time ? maps_file(owner.pid, owner.mapped_at, inode) : Life::Ended;
+}
+
+Life life_of_owner(const Slot& slot, unsigned number, int lock_file, uint64_t inode, int* pid_here) {
+    const OwnerIdentity owner{slot.pid, slot.start_time, slot.mapped_at};
+    return life_of_owner(owner, 1 + static_cast<off_t>(number), lock_file, inode, pid_here);
 }
 
 }  // namespace cuslice::fake

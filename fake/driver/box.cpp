@@ -119,7 +119,7 @@ CUresult copy_box(const Box& box, const Order& order) {
         return CUDA_SUCCESS;
     CheckedBox checked;
     CUSLICE_TRY(check_box(box, current_handle, checked));
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, std::move(checked.task),
+    return run_transfer(copy_work(std::move(checked.task), checked.to, checked.from, box.height * box.depth),
                         {order.stream, order.form, returns_when_done(order, checked.to, checked.from)},
                         [&] { return describe_box(box); });
 }

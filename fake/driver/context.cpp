@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fake/driver/architecture.h"
+#include "fake/driver/time_client.h"
 
 namespace cuslice::fake {
 
@@ -95,6 +96,8 @@ CUresult create_context(Gpu& gpu, unsigned flags, bool primary, Context*& contex
     context->active = true;
     context->fault = CUDA_SUCCESS;
     context->local_bytes = 0;
+    if (time_client != nullptr)
+        context->time = time_client->open_context(gpu.spec);
     context->limits = {{CU_LIMIT_STACK_SIZE, kLeastStack},
                        {CU_LIMIT_PRINTF_FIFO_SIZE, size_t{1} << 20},
                        {CU_LIMIT_MALLOC_HEAP_SIZE, size_t{8} << 20},

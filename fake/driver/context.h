@@ -28,6 +28,7 @@ struct Context {
     CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     std::set<CUcontext> peers;                  // contexts whose memory it may touch
     std::atomic<CUresult> fault{CUDA_SUCCESS};  // of work that has failed (work_fault.h)
+    uint32_t time = 0;                          // its number at the timekeeper's, where work takes time
     // Set if this is a green context's CUcontext: another name of the primary context, with streams of its own.
     Context* base = nullptr;
     CUgreenCtx green = nullptr;

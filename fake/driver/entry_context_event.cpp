@@ -54,8 +54,9 @@ CUresult record_in(const Context* name, Event* event) {
     // A queue of its own that waits for all of the context's.
     const std::vector<WorkQueue::Mark> marks = work_of(*context, name->green);
     const auto queue = std::make_shared<WorkQueue>();
+    queue->keep_time(context->time);
     const Record record = begin_record(*event);
-    queue->submit(record.task, marks);
+    queue->submit(record.task, marks, {{}, record.time});
     note_record(*event, record, queue->mark());
     return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "fake/driver/stream_capture.h"
 #include "fake/driver/stream_pair.h"
 #include "fake/driver/submit.h"
+#include "fake/driver/timing.h"
 #include "fake/driver/work_fault.h"
 
 using namespace cuslice::fake;
@@ -25,6 +26,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags, DefaultS
         return capture == nullptr
                    ? CUDA_ERROR_INVALID_VALUE
                    : submit(*stream, captured_work(node_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, handle)));
+    const CallTime call(event->gpu->spec.record_time);
     if (capture == nullptr)
         return record_in_stream(*stream, *event);
     if (event->shared != nullptr)
@@ -54,6 +56,9 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
         return CUDA_ERROR_INVALID_HANDLE;  // each GPU has a clock of its own
     if (!WorkQueue::done(first->mark) || !WorkQueue::done(last->mark))
         return CUDA_ERROR_NOT_READY;
+    for (const Event* event : {first, last})
+        if (event->mark.queue != nullptr)
+            event->mark.queue->note_times();
     const auto difference = static_cast<int64_t>(*last->time) - static_cast<int64_t>(*first->time);
     *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
     return CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #include "fake/driver/state.h"
 #include "fake/driver/stream_pair.h"
 #include "fake/driver/submit.h"
+#include "fake/driver/timing.h"
 
 using namespace cuslice::fake;
 
@@ -177,6 +178,7 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
     Stream* stream = nullptr;
     std::shared_ptr<const KernelInfo> info;
     CUSLICE_FIND_CURRENT(context);
+    const CallTime call(context->gpu->spec.launch_time);
     {
         const DriverLock hold;
         CUSLICE_FIND(Function, function, launchable(handle, *context, function));
@@ -186,12 +188,15 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
         CUSLICE_TRY(check_launch(handle, shape, *context, arguments, cooperative));
         info = function->info;
     }
+    const Work time = kernel_time(*info, shape, context->gpu->spec);
     if (stream->capture == nullptr)
-        return enqueue(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel());
+        return enqueue(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel(), {time, nullptr});
     const auto [grid, block, shared] = shape;
-    return submit(*stream, captured_kernel({handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
-                                            arguments.parameters, arguments.extra, nullptr, context->handle},
-                                           *info));
+    NodeWork work = captured_kernel({handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
+                                     arguments.parameters, arguments.extra, nullptr, context->handle},
+                                    *info);
+    work.needs.work = time;
+    return submit(*stream, std::move(work));
 }
 
 CUresult check_kernel_node(CUDA_KERNEL_NODE_PARAMS_v3& params, std::shared_ptr<const KernelInfo>& info) {

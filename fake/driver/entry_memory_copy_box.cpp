@@ -96,7 +96,7 @@ CUresult copy_bytes(const To& to, const From& from, size_t size, const Order& or
     Extents source_extents, target_extents;
     CUSLICE_TRY(resolve(from, size, Access::Read, source_extents));
     CUSLICE_TRY(resolve(to, size, Access::Write, target_extents));
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target_extents, source_extents),
+    return run_transfer(copy_work(copy_task(target_extents, source_extents), target_extents, source_extents),
                         {order.stream, order.form, returns_when_done(order, target_extents, source_extents)});
 }
 

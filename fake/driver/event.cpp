@@ -2,11 +2,14 @@
 #include "fake/driver/event.h"
 
 #include "fake/driver/model_time.h"
+#include "fake/driver/time_client.h"
 
 namespace cuslice::fake {
 
 Record begin_record(Event& event) {
     auto time = std::make_shared<std::atomic<uint64_t>>(0);
+    if (event.shared == nullptr && time_client != nullptr)
+        return {[] {}, time};  // the queue writes it
     if (event.shared == nullptr)
         return {[time] { *time = model_time(); }, time};
     return {[shared = event.shared, number = event.shared->begin_record()] { shared->reach(number); }, time};

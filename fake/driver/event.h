@@ -22,7 +22,7 @@ struct Event {
     std::weak_ptr<Capture> capture;  // that capture
     Dependencies after;              // and what the stream's next node depended on then
     /// When the record was reached, in nanoseconds of model time; written by the queue, which may outlive the event.
-    std::shared_ptr<std::atomic<uint64_t>> time = std::make_shared<std::atomic<uint64_t>>(0);
+    ReachedAt time = std::make_shared<std::atomic<uint64_t>>(0);
     std::shared_ptr<SharedEvent> shared;  // of an event between processes: what is said of it there holds
 };
 
@@ -31,7 +31,7 @@ inline constinit HandleTable<Event, CUevent, HandleKind::Event> events;
 /// A record that has been begun. Whoever begins one submits its task; if that can't be, runs it.
 struct Record {
     Task task;
-    std::shared_ptr<std::atomic<uint64_t>> time;
+    ReachedAt time;
 };
 Record begin_record(Event& event);
 /// It has been submitted, up to this mark.

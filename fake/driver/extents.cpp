@@ -60,6 +60,12 @@ size_t fill_takes(const Extents& extents, uint32_t pattern) {
 
 }  // namespace
 
+bool on_host(const Extents& extents) {
+    return std::any_of(extents.begin(), extents.end(), [](const Extent& extent) {
+        return extent.space == nullptr || (extent.gpu != nullptr && extent.space == &extent.gpu->managed.space);
+    });
+}
+
 CUresult copy_extents(const Extents& to, const Extents& from) {
     if (!all_mapped(to) || !all_mapped(from))
         return CUDA_ERROR_ILLEGAL_ADDRESS;

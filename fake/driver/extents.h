@@ -21,6 +21,9 @@ struct Extent {
 };
 using Extents = std::vector<Extent>;
 
+/// True if some of it is the host's, as managed memory is.
+bool on_host(const Extents& extents);
+
 enum class Access { Read, Write };
 
 /// Copies between resolved ranges of the same total size. CUDA_ERROR_ILLEGAL_ADDRESS if some of it has been unmapped

@@ -9,6 +9,8 @@
 #include "fake/driver/event.h"
 #include "fake/driver/module.h"
 #include "fake/driver/skipped_kernels.h"
+#include "fake/driver/timing.h"
+#include "fake/driver/transfer.h"
 
 namespace cuslice::fake {
 
@@ -21,10 +23,16 @@ CUresult make_kernel(const CUgraphNodeParams& params, NodeWork& out) {
     CUSLICE_TRY(check_kernel_node(kept->all.kernel, info));
     kept->own_arguments(*info);
     out = {params.type, skip_kernel(), kept};
+    const CUDA_KERNEL_NODE_PARAMS_v3& of = kept->all.kernel;
+    const Context* const context = live_context(of.ctx);
+    const LaunchShape shape{
+        {of.gridDimX, of.gridDimY, of.gridDimZ}, {of.blockDimX, of.blockDimY, of.blockDimZ}, of.sharedMemBytes};
+    if (context != nullptr)
+        out.needs.work = kernel_time(*info, shape, context->gpu->spec);
     return CUDA_SUCCESS;
 }
 
-CUresult make_copy_task(const CUDA_MEMCPY_NODE_PARAMS& params, Task& task) {
+CUresult make_copy(const CUDA_MEMCPY_NODE_PARAMS& params, NodeWork& out) {
     const Context* context = live_context(params.copyCtx);
     if (context == nullptr || params.flags != 0 || params.reserved != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -35,11 +43,11 @@ CUresult make_copy_task(const CUDA_MEMCPY_NODE_PARAMS& params, Task& task) {
     if (!box.empty()) {
         CUSLICE_TRY(check_box(box, params.copyCtx, checked));
     }
-    task = std::move(checked.task);
+    out = copy_work(std::move(checked.task), checked.to, checked.from, box.height * box.depth);
     return CUDA_SUCCESS;
 }
 
-CUresult make_fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
+CUresult make_fill(const CUDA_MEMSET_NODE_PARAMS_v2& params, NodeWork& out) {
     const Context* context = live_context(params.ctx);
     const unsigned element = params.elementSize;
     if (context == nullptr || (element != 1 && element != 2 && element != 4))
@@ -47,20 +55,22 @@ CUresult make_fill_task(const CUDA_MEMSET_NODE_PARAMS_v2& params, Task& task) {
     CheckedFill checked;
     const Fill fill{params.dst, params.pitch, params.value, element, params.width, params.height};
     CUSLICE_TRY(check_fill(fill, params.ctx, context->gpu->ordinal, checked));
-    task = std::move(checked.task);
+    out = {.type = CU_GRAPH_NODE_TYPE_MEMSET, .task = std::move(checked.task)};
+    out.needs.work = fill_time(checked.rows);
     return CUDA_SUCCESS;
 }
 
-CUresult make_task(const CUgraphNodeParams& params, Task& task) {
+/// The work, but for its parameters.
+CUresult make_unnamed(const CUgraphNodeParams& params, NodeWork& out) {
     switch (params.type) {
         case CU_GRAPH_NODE_TYPE_MEMCPY:
-            return make_copy_task(params.memcpy, task);
+            return make_copy(params.memcpy, out);
         case CU_GRAPH_NODE_TYPE_MEMSET:
-            return make_fill_task(params.memset, task);
+            return make_fill(params.memset, out);
         case CU_GRAPH_NODE_TYPE_HOST:
             if (params.host.fn == nullptr)
                 return CUDA_ERROR_INVALID_VALUE;
-            task = [function = params.host.fn, data = params.host.userData] { function(data); };
+            out.task = [function = params.host.fn, data = params.host.userData] { function(data); };
             return CUDA_SUCCESS;
         case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
             return events.find(params.eventRecord.event) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -91,9 +101,9 @@ CUresult take_context(CUgraphNodeParams& params) {
 CUresult make_work(const CUgraphNodeParams& params, NodeWork& out) {
     if (params.type == CU_GRAPH_NODE_TYPE_KERNEL)
         return make_kernel(params, out);
-    Task task = [] {};
-    CUSLICE_TRY(make_task(params, task));
-    out = captured_work(params, std::move(task));
+    out = {.type = params.type};
+    CUSLICE_TRY(make_unnamed(params, out));
+    out.parameters = captured_work(params).parameters;
     return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,7 @@ struct NodeWork {
     NodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     Task task = [] {};
     std::shared_ptr<const NodeParameters> parameters = nullptr;  // null: unknown, of some captured nodes
+    WorkQueue::Needs needs = {};
 };
 
 /// Work of a launch that a capture takes; its arguments have been checked.

@@ -16,6 +16,7 @@
 #include "fake/driver/physical.h"
 #include "fake/driver/skipped_kernels.h"
 #include "fake/driver/state.h"
+#include "fake/driver/timing.h"
 #include "fake/driver/visible.h"
 #include "fake/driver/work_queue.h"
 #include "fake/duration.h"
@@ -42,6 +43,7 @@ void in_forked_child() {
         return;
     gate.fetch_or(kGateDeinitialised);
     log_all_skipped();
+    end_timing();
     remove_files_at_end();
     for (const auto& gpu : driver().gpus) {
         if (gpu->opened())
@@ -86,6 +88,8 @@ CUresult read_settings(Driver& state) {
     if (machine.empty())
         return CUDA_ERROR_NO_DEVICE;
     int ordinal = 0;
+    if (!start_timing(error))
+        return not_ready(error);
     for (GpuSpec& spec : machine)
         state.gpus.push_back(std::make_unique<Gpu>(std::move(spec), ordinal++, high_addresses));
     return CUDA_SUCCESS;

@@ -12,6 +12,7 @@
 #include "fake/driver/stream.h"
 #include "fake/driver/submit.h"
 #include "fake/driver/texture.h"
+#include "fake/driver/time_client.h"
 #include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {
@@ -58,6 +59,8 @@ void end_context(Context& context) {
     Gpu& gpu = *context.gpu;
     context.active = false;
     end_owned_by(context);
+    if (time_client != nullptr)
+        time_client->close_context(context.time);
     gpu.free_all(context.number);
     gpu.release(gpu.spec.context + thread_bytes(context));
     gpu.books.note_contexts(-static_cast<int64_t>(gpu.spec.context), -1);

@@ -44,6 +44,7 @@ auto& left() {
 }
 
 CUcontext context_of(const Context& name) { return name.base != nullptr ? name.base->handle : name.handle; }
+uint32_t time_of(const Context& name) { return name.base != nullptr ? name.base->time : name.time; }
 
 /// With the lock held.
 Defaults& defaults_of(const Context& name) {
@@ -59,6 +60,7 @@ std::unique_ptr<Stream> new_default(const Context& name, CUstream handle) {
     stream->green = name.green;
     stream->legacy = handle == CU_STREAM_LEGACY;
     stream->id = ++last_id;
+    stream->queue->keep_time(time_of(name));
     return stream;
 }
 
@@ -82,6 +84,7 @@ CUstream create_stream(const Context& name, unsigned flags, int priority) {
     made.flags = flags;
     made.priority = clamped_priority(priority);
     made.id = ++last_id;
+    made.queue->keep_time(time_of(name));
     const auto [handle, stream] = streams.create(std::move(made));
     stream->handle = handle;
     return handle;

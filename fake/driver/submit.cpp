@@ -6,6 +6,7 @@
 
 #include "fake/driver/model_time.h"
 #include "fake/driver/stream_capture.h"
+#include "fake/driver/time_client.h"
 #include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {
@@ -28,9 +29,11 @@ static CUresult refuse_implicit_order(Stream& stream) {
 
 namespace {
 
-/// Work that a GPU does itself takes model time; what only keeps an order takes none.
+/// Where no timekeeper says more, work that a GPU does itself takes model time; what only keeps an order takes none.
 Task with_model_time(NodeType type, Task task) {
-    if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY && type != CU_GRAPH_NODE_TYPE_MEMSET)
+    const bool takes_time =
+        type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_MEMSET;
+    if (!takes_time || time_client != nullptr)
         return task;
     return [task = std::move(task)] {
         task();
@@ -47,12 +50,12 @@ CUresult submit(Stream& stream, NodeWork work) {
             return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         });
     }
-    return enqueue(stream, work.type, std::move(work.task));
+    return enqueue(stream, work.type, std::move(work.task), work.needs);
 }
 
-CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task) {
+CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task, const WorkQueue::Needs& needs) {
     CUSLICE_TRY(refuse_implicit_order(stream));
-    stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream));
+    stream.queue->submit(with_model_time(type, std::move(task)), implicit_order(stream), needs);
     return CUDA_SUCCESS;
 }
 
@@ -83,15 +86,23 @@ CUresult synchronize(Stream& stream) {
 
 CUresult record_in_stream(Stream& stream, Event& event) {
     const Record record = begin_record(event);
-    const CUresult result = submit(stream, {CU_GRAPH_NODE_TYPE_EVENT_RECORD, record.task});
+    const bool goes_on_aside = event.shared != nullptr && (WorkQueue::late() || time_client != nullptr);
+    const CUresult result = submit(stream, {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                                            .task = time_client != nullptr ? [] {} : record.task,
+                                            .needs = {{}, record.time}});
     if (result != CUDA_SUCCESS) {
         record.task();
         return result;
     }
     note_record(event, record, stream.queue->mark());
     // Other processes can't make ours get on: for them it goes on by itself.
-    if (event.shared != nullptr && WorkQueue::late())
-        std::thread([mark = event.mark] { WorkQueue::wait(mark); }).detach();
+    if (goes_on_aside) {
+        std::thread([mark = event.mark, reach = record.task] {
+            WorkQueue::wait(mark);
+            if (time_client != nullptr)
+                reach();
+        }).detach();
+    }
     return CUDA_SUCCESS;
 }
 

@@ -11,7 +11,7 @@ namespace cuslice::fake {
 CUresult submit(Stream& stream, NodeWork work);
 /// Runs the task in the stream's order. For work that has no place in a graph: a capture that another thread begins
 /// meanwhile comes after it.
-CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task);
+CUresult enqueue(Stream& stream, CUgraphNodeType type, Task task, const WorkQueue::Needs& needs = {});
 /// submit() for a host function.
 CUresult submit_host(Stream& stream, NodeWork work);
 

@@ -5,6 +5,7 @@
 
 #include "fake/driver/host_memory.h"
 #include "fake/driver/submit.h"
+#include "fake/driver/timing.h"
 #include "fake/driver/work_fault.h"
 
 namespace cuslice::fake {
@@ -17,13 +18,6 @@ uint32_t repeated(uint32_t value, unsigned element) {
     if (element == 2)
         return (value & 0xffff) * 0x00010001U;
     return value;
-}
-
-/// Managed memory is the host's as well.
-bool on_host(const Extents& extents) {
-    return std::any_of(extents.begin(), extents.end(), [](const Extent& extent) {
-        return extent.space == nullptr || (extent.gpu != nullptr && extent.space == &extent.gpu->managed.space);
-    });
 }
 
 bool pageable(const Extents& extents) {
@@ -54,6 +48,12 @@ Task copy_task(Extents to, Extents from) {
     };
 }
 
+NodeWork copy_work(Task task, const Extents& to, const Extents& from, size_t rows) {
+    NodeWork work{.type = CU_GRAPH_NODE_TYPE_MEMCPY, .task = std::move(task)};
+    work.needs.work = copy_time(to, from, rows);
+    return work;
+}
+
 bool returns_when_done(const Order& order, const Extents& to, const Extents& from) {
     if (!WorkQueue::late())
         return order.wait;
@@ -76,13 +76,12 @@ CUresult resolve_end(const End& end, size_t size, Access access, Extents& extent
     }
 }
 
-CUresult run_transfer(NodeType type, Task task, const Order& order,
-                      const std::function<CUgraphNodeParams()>& describe) {
+CUresult run_transfer(NodeWork work, const Order& order, const std::function<CUgraphNodeParams()>& describe) {
     CUSLICE_FIND_CURRENT(context);
     CUSLICE_FIND_STREAM(stream, order.stream, order.form);
-    const bool described = stream->capture != nullptr && describe;
-    CUSLICE_TRY(
-        submit(*stream, described ? captured_work(describe(), std::move(task)) : NodeWork{type, std::move(task)}));
+    if (stream->capture != nullptr && describe)
+        work.parameters = captured_work(describe()).parameters;
+    CUSLICE_TRY(submit(*stream, std::move(work)));
     if (order.wait && stream->capture == nullptr)
         stream->queue->wait();
     return fault_of_work(*context);
@@ -117,8 +116,8 @@ CUresult copy_linear(const End& to, const End& from, size_t bytes, const Order& 
     CUSLICE_TRY(resolve_end(to, bytes, Access::Write, target));
     // A copy from pageable memory has read it when it returns, and need not have written anything.
     if (WorkQueue::late() && !order.wait && stream->capture == nullptr && pageable(source) && !on_host(target))
-        return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_staged(target, source, bytes), order);
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMCPY, copy_task(target, source),
+        return run_transfer(copy_work(copy_staged(target, source, bytes), target, source), order);
+    return run_transfer(copy_work(copy_task(target, source), target, source),
                         {order.stream, order.form, returns_when_done(order, target, source)},
                         [&] { return describe_linear(to, from, bytes); });
 }
@@ -155,7 +154,9 @@ CUresult fill_rows(const Fill& fill, const Order& order) {
     CheckedFill checked;
     CUSLICE_TRY(check_fill(fill, current_handle, accessing_gpu(), checked));
     const bool wait = checked.rows.empty() ? order.wait : returns_when_done(order, checked.rows, {});
-    return run_transfer(CU_GRAPH_NODE_TYPE_MEMSET, std::move(checked.task), {order.stream, order.form, wait}, [&] {
+    NodeWork work{.type = CU_GRAPH_NODE_TYPE_MEMSET, .task = std::move(checked.task)};
+    work.needs.work = fill_time(checked.rows);
+    return run_transfer(std::move(work), {order.stream, order.form, wait}, [&] {
         return node_params({fill.to, fill.pitch, fill.value, fill.element, fill.width, fill.height, current_handle});
     });
 }

@@ -58,9 +58,10 @@ bool returns_when_done(const Order& order, const Extents& to, const Extents& fro
 
 /// A copy between resolved extents, which fails in the current context.
 Task copy_task(Extents to, Extents from);
+/// That or another task as work: of `rows` rows, of which these are one.
+NodeWork copy_work(Task task, const Extents& to, const Extents& from, size_t rows = 1);
 
 /// Runs a checked transfer. A capture keeps what `describe` says of it, if anything does.
-CUresult run_transfer(NodeType type, Task task, const Order& order,
-                      const std::function<CUgraphNodeParams()>& describe = nullptr);
+CUresult run_transfer(NodeWork work, const Order& order, const std::function<CUgraphNodeParams()>& describe = nullptr);
 
 }  // namespace cuslice::fake

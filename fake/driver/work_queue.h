@@ -5,6 +5,9 @@
 //
 // After be_late() nothing runs when it is submitted (work_queue_late.cpp): it stays queued until somebody waits for it,
 // until too much is queued, or until a look at some queue lets it get on by chance.
+//
+// Where work takes time (timing.h), a queue that belongs to a context tells its work to the timekeeper too, and is done
+// when both are.
 
 #include <atomic>
 #include <cstddef>
@@ -14,6 +17,8 @@
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "fake/driver/timed_queue.h"
 
 namespace cuslice::fake {
 
@@ -25,15 +30,26 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     struct Mark {
         std::shared_ptr<WorkQueue> queue;
         uint64_t ticket = 0;
+        TimePoint time;
+    };
+    /// A piece of work on a GPU, and the place for the time of its end, if anybody wants that.
+    struct Needs {
+        Work work;
+        ReachedAt reached_at;
     };
 
+    /// A context's, by its number at the timekeeper's; before there is work.
+    void keep_time(uint32_t context);
+
     /// Submits work that does not block. It starts after everything in this queue and after the marks.
-    void submit(Task task, const std::vector<Mark>& after = {});
+    void submit(Task task, const std::vector<Mark>& after = {}, const Needs& needs = {});
     /// Submits a host function: it may block. It never runs in the caller's thread, unless the caller waits for it.
     void submit_host(Task task, const std::vector<Mark>& after = {});
 
     /// Everything that has been submitted up to now.
     Mark mark();
+    /// Writes the times of ends that have been reached.
+    void note_times();
     bool idle();
     void wait();
 
@@ -47,7 +63,7 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     /// enough is told yes in the end.
     static void look(const Mark& mark);
     /// No queue has anything to do. Looks at no lock: this is what an idle GPU is asked most.
-    static bool all_idle() { return pending_.load(std::memory_order_acquire) == 0; }
+    static bool all_idle() { return pending_.load(std::memory_order_acquire) == 0 && !timed_; }
     /// Waits for all late work there is.
     static void finish_all();
 
@@ -60,8 +76,11 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     using Hold = std::unique_lock<std::mutex>;
     enum class Host { here, aside };
 
+    void run(Task task, const std::vector<Mark>& after);
     void enqueue(Item item);
     void drain();
+    static bool ran(const Mark& mark);
+    static void wait_until_run(const Mark& mark);
 
     void enqueue_late(Item item, Hold& hold);
     void run_front(Hold& hold, Host host);
@@ -74,6 +93,8 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
 
     static bool late_;
     static std::atomic<uint64_t> pending_;  // of all queues: submitted and not completed
+    static std::atomic<bool> timed_;        // some queue keeps time
+    std::unique_ptr<TimedQueue> time_;
     // All queues share one lock and one condition: they wait for each other.
     uint64_t submitted_ = 0, completed_ = 0;
     std::deque<Item> items_;

@@ -119,6 +119,7 @@ void WorkQueue::wait_late(const Mark& mark, Hold& hold) {
 }
 
 void WorkQueue::look(const Mark& mark) {
+    mark.time.look();
     Hold hold(queues_lock);
     if (!late_ || mark.queue == nullptr || mark.queue->completed_ >= mark.ticket)
         return;

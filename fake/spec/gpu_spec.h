@@ -19,7 +19,7 @@ struct PciAddress {
     bool operator==(const PciAddress&) const = default;
 };
 
-/// Sizes are bytes, clocks MHz, power watts.
+/// Sizes are bytes, clocks MHz, power watts, times nanoseconds.
 struct GpuSpec {
     std::string profile;  // the profile's file name without .toml
     std::string name;     // as cuDeviceGetName and nvidia-smi show it
@@ -51,6 +51,10 @@ struct GpuSpec {
     bool fan = false;           // false: passively cooled, NVML's fan functions are not supported
     bool integrated = false;    // its memory is the host's
     bool foreign_code = false;  // kernels that nvcc made for other GPUs alone are taken for its own
+
+    // Where work takes time (fake/time/): how long contexts with kernels take turns, what a change costs, and how long
+    // a launch and the record of an event keep the calling thread.
+    uint64_t time_slice = 0, context_switch = 0, launch_time = 0, record_time = 0;
 
     std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
     bool is_instance = false;      // it is a MIG instance itself (mig.h)

@@ -65,6 +65,12 @@ const std::vector<Key>& keys() {
          "whether its memory is the host's: NVML tells no figure of it"},
         {"foreign-code", Flag, &S::foreign_code, 0, 0, false,
          "whether kernels that nvcc made for other GPUs alone are taken for its own"},
+        {"time-slice", Duration, &S::time_slice, 1000, 10'000'000'000, false,
+         "how long a context's kernels run while another context's wait, such as \"2ms\""},
+        {"context-switch", Duration, &S::context_switch, 0, 1'000'000'000, false, "what such a change takes"},
+        {"launch-time", Duration, &S::launch_time, 0, 1'000'000'000, false,
+         "how long a launch keeps the calling thread, where work takes time"},
+        {"record-time", Duration, &S::record_time, 0, 1'000'000'000, false, "the same of an event's record"},
         {"mig", Instances, {}, 0, 0, true, "the MIG instances that it is divided into, such as [\"1g.18gb\"]"},
     };
     return *all;

@@ -12,13 +12,13 @@
 
 namespace cuslice::fake {
 
-enum class KeyKind { Size, Count, Flag, Text, Capability, Brand, Identity, Pci, Profile, Copies, Instances };
+enum class KeyKind { Size, Count, Duration, Flag, Text, Capability, Brand, Identity, Pci, Profile, Copies, Instances };
 
 struct Key {
     const char* name;
     KeyKind kind;
     std::variant<std::monostate, uint64_t GpuSpec::*, bool GpuSpec::*, std::string GpuSpec::*> member;
-    uint64_t least, most;  // bounds of a Size or Count
+    uint64_t least, most;  // bounds of a Size, Count or Duration
     bool of_gpu_only;      // not allowed in a profile: it belongs to one GPU
     const char* meaning;
 };

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fake/duration.h"
 #include "fake/spec/keys.h"
 #include "fake/spec/mig.h"
 
@@ -110,6 +111,16 @@ class TableReader {
                     return true;
                 }
                 return store(key, node, value, std::to_string(value), gpu);
+            }
+            case KeyKind::Duration: {
+                uint64_t value = 0;
+                if (!text || !parse_duration(*text, value) || value < key.least || value > key.most) {
+                    return fail(node.source(), name + " must be a time, such as \"2ms\", of " +
+                                                   std::to_string(key.least) + " to " + std::to_string(key.most) +
+                                                   " ns");
+                }
+                gpu.*std::get<uint64_t GpuSpec::*>(key.member) = value;
+                return true;
             }
             case KeyKind::Flag: {
                 const auto flag = node.value_exact<bool>();

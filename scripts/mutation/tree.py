@@ -21,7 +21,7 @@ FOLDERS = ("policy", "virtual_gpu", "shim")
 HEADER = "cuslice_mutant.h"
 PRODUCT = ("cuslice", "cuslice_driver_facade", "cuslice_nvml_facade", "cuslice_runtime", "cuslice_runtime_facade11",
            "cuslice_runtime_facade12", "cuslice_runtime_facade13", "cuslice_launch", "cuslice_toml_module", "fake_driver", "fake_nvml",
-           "fake_cudart11", "fake_cudart12", "fake_cudart13", "fake_watch", "fake_smi",
+           "fake_cudart11", "fake_cudart12", "fake_cudart13", "fake_watch", "fake_timekeeper", "fake_smi",
            "fake_cublas11", "fake_cublas12", "fake_cublas13",
            "fake_cublaslt11", "fake_cublaslt12", "fake_cublaslt13", "fake_cudnn")
 

@@ -41,7 +41,7 @@ SOURCES, CHART = "cuslice-VERSION.tar.gz", "cuslice-VERSION.tgz"
 ALSO = ("cuslice-gpu-check-VERSION.tar.gz", *(f"cuslice-VERSION-oci-{machine}.tar" for machine in MACHINES))
 wrong = []
 # The paths of programs; all else is read, or mapped.
-PROGRAMS = r"^bin/|/(?:watch|cuslice-demo|nvidia-smi|samples/towers_\w+)$"
+PROGRAMS = r"^bin/|/(?:watch|timekeeper|cuslice-demo|nvidia-smi|samples/towers_\w+)$"
 
 
 def expect(condition, message):

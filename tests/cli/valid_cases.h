@@ -143,7 +143,7 @@ inline constexpr Valid kValid[] = {
     {.variables = "CUSLICE_LIMIT=0=4GiB,1=1GiB", .gpu = 1, .bytes = kGiB, .origin = "CUSLICE_LIMIT"},
     {.variables = "CUSLICE_FRACTION=0.25", .bytes = 2 * kGiB, .origin = "CUSLICE_FRACTION"},
     {.variables = "CUSLICE_FAKE_DIR=/x CUSLICE_FAKE_LOG=/y CUSLICE_FAKE_INJECT=z CUSLICE_FAKE_NEWER=1 "
-                  "CUSLICE_FAKE_STREAMS=late CUSLICE_FAKE_HOST=1GiB",
+                  "CUSLICE_FAKE_STREAMS=late CUSLICE_FAKE_HOST=1GiB CUSLICE_FAKE_COST=*=1ms CUSLICE_FAKE_CLOCK=virtual",
      .text = "none"},
     {.variables = "CUSLICE=1 XCUSLICE_LIMIT=1GiB", .text = "none"},
     // An option beats the environment, whole, per GPU and key.

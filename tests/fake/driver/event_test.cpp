@@ -95,6 +95,21 @@ TEST_CASE("a context's event waits for all its streams") {
           }) == "");
 }
 
+TEST_CASE("the events of an idle context are reached at once, and have their times") {
+    CHECK(in_child(one_t4, [](const Report& report) {
+              const CUcontext context = use_device(report);
+              CUevent before = nullptr, after = nullptr;
+              float milliseconds = -1;
+              for (CUevent* one : {&before, &after}) {
+                  EXPECT_EQUAL(cuEventCreate(one, 0), CUDA_SUCCESS);
+                  EXPECT_EQUAL(cuCtxRecordEvent(context, *one), CUDA_SUCCESS);
+              }
+              EXPECT_EQUAL(cuEventSynchronize(after), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventElapsedTime(&milliseconds, before, after), CUDA_SUCCESS);
+              EXPECT(milliseconds >= 0);
+          }) == "");
+}
+
 TEST_CASE("work between two events takes at least 2 microseconds a piece, in a graph too") {
     CHECK(in_child(one_t4, [](const Report& report) {
               use_device(report);

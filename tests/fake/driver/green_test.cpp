@@ -257,7 +257,7 @@ TEST_CASE("a green context's event waits for its own streams and no others") {
               EXPECT_EQUAL(cuLaunchHostFunc(busy, hold_until_released, nullptr), CUDA_SUCCESS);
               EXPECT_EQUAL(cuGreenCtxRecordEvent(busy_green, event), CUDA_SUCCESS);
               EXPECT_EQUAL(cuGreenCtxRecordEvent(green, other), CUDA_SUCCESS);
-              EXPECT_EQUAL(cuEventQuery(other), CUDA_SUCCESS);
+              EXPECT_EQUAL(cuEventSynchronize(other), CUDA_SUCCESS);
               EXPECT_EQUAL(cuEventQuery(event), CUDA_ERROR_NOT_READY);
               EXPECT_EQUAL(cuStreamQuery(idle), CUDA_SUCCESS);
               EXPECT_EQUAL(cuGreenCtxWaitEvent(green, event), CUDA_SUCCESS);

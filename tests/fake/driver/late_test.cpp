@@ -199,7 +199,7 @@ TEST_CASE("late: pageable memory has been read when the copy returns, page-locke
           }) == "");
 }
 
-TEST_CASE("late: a host function runs in whoever waits, and holds up nobody who asks") {
+TEST_CASE("late: a host function runs in whoever waits, and holds up nobody who asks", "[at once]") {
     CHECK(in_child(late, [](const Report& report) {
               use_device(report);
               const CUstream stream = new_stream(report), other = new_stream(report);

@@ -66,7 +66,7 @@ TEST_CASE("a GPU that is only looked at is not taken part in") {
               CUuuid uuid;
               EXPECT_EQUAL(cuDeviceGetUuid(&uuid, 1), CUDA_SUCCESS);
               int files = 0;
-              const std::string count = "exit $(ls $CUSLICE_FAKE_DIR | grep -c lock)";
+              const std::string count = "exit $(ls $CUSLICE_FAKE_DIR | grep -c 'GPU.*lock')";
               files = WEXITSTATUS(system(count.c_str()));
               EXPECT_EQUAL(files, 1);
           }) == "");
