@@ -55,12 +55,14 @@ void TimeFigures::flush() {
 }
 
 Time busy_within(const BusySpans& spans, Time end, Time length) {
+    const Time begin = end - std::min({end, length, kTimeKept});
     Time busy = 0;
-    const Time first = (end - std::min(end, length)) / kTimeSpan, last = end / kTimeSpan;
-    for (Time number = first; number < last; number++) {
+    for (Time number = begin / kTimeSpan; number * kTimeSpan < end; number++) {
         const BusySpans::Span& span = spans.spans[number % kTimeSpans];
-        if (span.number == number)
-            busy += span.busy;
+        if (span.number != number)
+            continue;
+        const Time before = begin - std::min(begin, number * kTimeSpan);
+        busy += span.busy * (kTimeSpan - before) / kTimeSpan;
     }
     return busy;
 }

@@ -24,7 +24,11 @@ class TimeFigures {
     std::array<std::array<TimedTurn, kEngines>, kTimeGpus> latest_{};
 };
 
-/// Busy time of an engine within [end - length, end), as far as it is kept.
+/// So far back busy time is known: all spans but the one that is being filled.
+constexpr Time kTimeKept = (kTimeSpans - 1) * kTimeSpan;
+
+/// Busy time of an engine within [end - length, end), or [end - kTimeKept, end) if that is shorter. `end` is now. Of a
+/// span that began earlier the same part counts of its busy time as of itself.
 Time busy_within(const BusySpans& spans, Time end, Time length);
 
 }  // namespace cuslice::fake
