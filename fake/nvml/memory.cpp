@@ -26,7 +26,7 @@ nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned* count, Info* out, Fil
         return NVML_ERROR_INSUFFICIENT_SIZE;
     for (size_t i = 0; i < holders.size(); i++) {
         out[i] = {};
-        out[i].pid = static_cast<unsigned>(driver.listed_pid(holders[i].holder.pid));
+        out[i].pid = static_cast<unsigned>(driver.listed_pid(holders[i].pid));
         out[i].usedGpuMemory = driver.process_memory ? holders[i].holder.used : kValueNotAvailable;
         fill(out[i], *holders[i].spec);
     }
@@ -136,9 +136,4 @@ CUSLICE_NVML(nvmlDeviceGetRunningProcessDetailList, handle, list) {
     if (list->mode != kProcessModeCompute)
         return no_processes(handle, &list->numProcArrayEntries);
     return list_processes(handle, &list->numProcArrayEntries, list->procArray, put_instance<nvmlProcessDetail_v1_t>);
-}
-
-CUSLICE_NVML(nvmlDeviceGetProcessUtilization, handle, samples, count, since) {
-    CUSLICE_TRY(no_processes(handle, count));
-    return NVML_ERROR_NOT_FOUND;  // documented answer when there are no samples
 }

@@ -24,6 +24,7 @@ constexpr Since kNewer[] = {
     {"nvmlDeviceGetPciInfoExt", 545},
     {"nvmlDeviceGetTemperatureV", 545},
     {"nvmlDeviceGetHandleByUUIDV", 545},
+    {"nvmlDeviceGetProcessesUtilizationInfo", 545},
 };
 
 bool is_hidden(const char* symbol) {

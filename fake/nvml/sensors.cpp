@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Utilization, temperature, fans, power and clocks of a device. Nothing runs on a fake GPU, so it is always idle:
-// cool, slow and at a tenth of its power.
+// Temperature, fans, power and clocks of a device. Nothing runs on a fake GPU, so it is always cool and at a tenth of
+// its power. It is slow as well, but where the time that kernels take keeps it busy.
 
 #include "fake/nvml/answer.h"
+#include "fake/nvml/busy.h"
 
 using namespace cuslice::fake;
 using namespace cuslice::nvml;
@@ -10,17 +11,9 @@ using namespace cuslice::nvml;
 namespace {
 
 constexpr unsigned kIdleTemperature = 35, kIdleFan = 30;
-constexpr unsigned kSamplingUs = 100000;
-constexpr unsigned long long kReasonIdle = 1;
+constexpr unsigned long long kReasonIdle = nvmlClocksEventReasonGpuIdle;
 
-nvmlReturn_t idle_utilization(nvmlDevice_t handle, unsigned* utilization, unsigned* sampling) {
-    return with_device(handle, utilization, [&](const NvmlDevice&) {
-        if (sampling == nullptr)
-            return NVML_ERROR_INVALID_ARGUMENT;
-        *sampling = kSamplingUs;
-        return give(utilization, 0);
-    });
-}
+bool computes(const NvmlDevice& device) { return usage_of(device).compute > 0; }
 
 /// The highest clock of a domain, and what it idles at.
 bool clock_of(const GpuSpec& spec, nvmlClockType_t type, unsigned& most, unsigned& idle) {
@@ -47,7 +40,7 @@ nvmlReturn_t clock(nvmlDevice_t handle, nvmlClockType_t type, unsigned* out, boo
         unsigned most = 0, idle = 0;
         if (!clock_of(device.spec, type, most, idle))
             return NVML_ERROR_INVALID_ARGUMENT;
-        return give(out, highest ? most : idle);
+        return give(out, highest || computes(device) ? most : idle);
     });
 }
 
@@ -58,19 +51,12 @@ nvmlReturn_t milliwatts(nvmlDevice_t handle, unsigned* out) {
 
 nvmlReturn_t state_of(nvmlDevice_t handle, nvmlPstates_t* out) {
     return with_device(handle, out, [&](const NvmlDevice& device) {
-        return give(out, device.spec.brand == "geforce" ? NVML_PSTATE_8 : NVML_PSTATE_0);
+        const bool rests = device.spec.brand == "geforce" && !computes(device);
+        return give(out, rests ? NVML_PSTATE_8 : NVML_PSTATE_0);
     });
 }
 
 }  // namespace
-
-CUSLICE_NVML_DEVICE(nvmlDeviceGetUtilizationRates, out, handle, out) {
-    *out = {0, 0};
-    return NVML_SUCCESS;
-}
-
-CUSLICE_NVML(nvmlDeviceGetEncoderUtilization, handle, out, sampling) { return idle_utilization(handle, out, sampling); }
-CUSLICE_NVML(nvmlDeviceGetDecoderUtilization, handle, out, sampling) { return idle_utilization(handle, out, sampling); }
 
 CUSLICE_NVML_DEVICE(nvmlDeviceGetPcieThroughput, out, handle, counter, out) { return give(out, 0); }
 
@@ -139,5 +125,7 @@ CUSLICE_NVML(nvmlDeviceGetClock, handle, type, id, out) {
     return clock(handle, type, out, id != NVML_CLOCK_ID_CURRENT);
 }
 
-CUSLICE_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons, out, handle, out) { return give(out, kReasonIdle); }
+CUSLICE_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons, out, handle, out) {
+    return give(out, computes(device) ? nvmlClocksEventReasonNone : kReasonIdle);
+}
 CUSLICE_NVML_DEVICE(nvmlDeviceGetSupportedClocksThrottleReasons, out, handle, out) { return give(out, kReasonIdle); }

@@ -122,13 +122,12 @@ nvmlReturn_t holders_of(NvmlDevice& device, std::vector<NvmlHolder>& holders) {
         if (!one.open())
             return NVML_ERROR_UNKNOWN;
         bool known = true;
-        for (Holder& holder : one.books.holders(&known)) {
+        for (const Holder& holder : one.books.holders(&known)) {
             if (!holder.live || holder.contexts == 0)
                 continue;
-            if (!one.spec.driver.lists_hosts_pids())
-                holder.pid = holder.pid_here;
-            if (holder.pid != 0)
-                holders.push_back({holder, &one.spec});
+            const int pid = one.spec.driver.lists_hosts_pids() ? holder.pid : holder.pid_here;
+            if (pid != 0)
+                holders.push_back({holder, pid, &one.spec});
         }
         if (!known)
             return NVML_ERROR_UNKNOWN;

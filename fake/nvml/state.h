@@ -70,6 +70,7 @@ nvmlReturn_t copy_text(const std::string& text, char* out, unsigned size);
 /// Somebody who has a context on a device now.
 struct NvmlHolder {
     Holder holder;
+    int pid;              // as the list shows it
     const GpuSpec* spec;  // of the GPU or the instance
 };
 
