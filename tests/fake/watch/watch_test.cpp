@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "tests/catch.h"
@@ -30,7 +31,21 @@ std::string output_of(const std::string& command, int& status) {
     return text;
 }
 
-/// This program again, as the one that is watched: takes 100 MiB, gives back 60.
+/// Three kernels on the current GPU, and a copy of 1 MiB to it.
+bool compute(CUdeviceptr memory) {
+    constexpr const char* kStep = ".version 8.0\n.target sm_50\n.address_size 64\n.visible .entry step() { ret; }";
+    constexpr size_t kBytes = 1 << 20;
+    CUmodule module = nullptr;
+    CUfunction step = nullptr;
+    bool good =
+        cuModuleLoadData(&module, kStep) == CUDA_SUCCESS && cuModuleGetFunction(&step, module, "step") == CUDA_SUCCESS;
+    for (int i = 0; i < 3; i++)
+        good = good && cuLaunchKernel(step, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS;
+    return good && cuMemcpyHtoD(memory, std::string(kBytes, 'x').data(), kBytes) == CUDA_SUCCESS;
+}
+
+/// This program again, as the one that is watched: takes 100 MiB, gives back 60, and computes where that
+/// takes time.
 const struct Watched {
     Watched() {
         if (std::getenv(program_mark) == nullptr)
@@ -39,7 +54,8 @@ const struct Watched {
         CUdeviceptr a = 0, b = 0;
         const bool good = cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
                           cuCtxSetCurrent(context) == CUDA_SUCCESS && cuMemAlloc(&a, 40 << 20) == CUDA_SUCCESS &&
-                          cuMemAlloc(&b, 60 << 20) == CUDA_SUCCESS && cuMemFree(b) == CUDA_SUCCESS;
+                          cuMemAlloc(&b, 60 << 20) == CUDA_SUCCESS && cuMemFree(b) == CUDA_SUCCESS &&
+                          (std::getenv("CUSLICE_FAKE_COST") == nullptr || compute(a));
         if (std::getenv("CUSLICE_WATCHED_KILLS_ITSELF") != nullptr)
             abort();
         _exit(good ? 42 : 1);
@@ -57,6 +73,11 @@ std::string watching(const fake_test::Folder& folder, const std::string& before,
     return "CUSLICE_FAKE=laptop-2g CUSLICE_FAKE_DIR=" + folder.path() + " " + program_mark + "=1 " + before +
            " " WATCH " --json -- " + program + " 2>/dev/null";
 }
+
+/// Variables with which work takes time, on the machine's own clock.
+constexpr const char* kTimed = "CUSLICE_FAKE_COST=step=10ms CUSLICE_FAKE_CLOCK=virtual";
+
+nlohmann::json rows_of(const std::string& text) { return nlohmann::json::parse(text, nullptr, false); }
 
 }  // namespace
 
@@ -87,6 +108,48 @@ TEST_CASE("a program that dies is told with what it held") {
     const std::string text = output_of(watching(folder, "CUSLICE_WATCHED_KILLS_ITSELF=1", self()), status);
     CHECK(status == 128 + 6);
     CHECK(text.find("\"used\": " + std::to_string(340 << 20)) != std::string::npos);
+}
+
+TEST_CASE("where work takes time, that of each engine is told, and it is not elsewhere") {
+    const fake_test::Folder folder;
+    int status = 0;
+    const auto timed = rows_of(output_of(watching(folder, kTimed, self()), status));
+    CHECK(status == 42);
+    REQUIRE(timed.size() == 1);
+    CHECK(timed[0]["compute_ms"] == 30.0);
+    CHECK(timed[0]["copy_in_ms"] > 0.0);
+    CHECK(timed[0]["copy_out_ms"] == 0.0);
+    const std::string lines = output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --all", status);
+    CHECK(lines.find(", compute 30.00 ms, copies in ") != std::string::npos);
+
+    const fake_test::Folder other;
+    const auto untimed = rows_of(output_of(watching(other, "", self()), status));
+    REQUIRE(untimed.size() == 1);
+    CHECK_FALSE(untimed[0].contains("compute_ms"));
+}
+
+TEST_CASE("--turns has a line for each time that a process had an engine") {
+    const fake_test::Folder folder;
+    int status = 0;
+    const auto rows = rows_of(output_of(watching(folder, kTimed, self()), status));
+    REQUIRE(rows.size() == 1);
+    std::istringstream csv(output_of("CUSLICE_FAKE_DIR=" + folder.path() + " " WATCH " --turns", status));
+    CHECK(status == 0);
+    std::string line;
+    std::getline(csv, line);
+    CHECK(line == "gpu,pid,engine,begin,end");
+    const std::string process = "0," + rows[0]["pid"].dump() + ",";
+    unsigned long long begin = 0, end = 0;
+    std::getline(csv, line);
+    REQUIRE(line.starts_with(process + "compute,"));
+    CHECK(std::sscanf(line.c_str() + process.size(), "compute,%llu,%llu", &begin, &end) == 2);
+    CHECK(end - begin == 30'000'000);
+    std::getline(csv, line);
+    REQUIRE(line.starts_with(process + "copy_in,"));
+    // The copy is after the kernels in the stream.
+    CHECK(line.starts_with(process + "copy_in," + std::to_string(end) + ","));
+    CHECK_FALSE(std::getline(csv, line));
+    CHECK(output_of("CUSLICE_FAKE_DIR=/no/such/folder " WATCH " --turns", status) == "gpu,pid,engine,begin,end\n");
 }
 
 TEST_CASE("what can't be run is said in the exit status") {

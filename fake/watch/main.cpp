@@ -2,99 +2,35 @@
 // watch [--json] -- program args…   runs a program and tells what the fake driver's books say of it and its children
 // watch [--json] --list             tells who holds what on every fake GPU
 // watch [--json] --all              the same, with those that have ended, as far as the books still have them
+// watch --turns                     prints which process had which engine of a GPU from when to when, as CSV
 // watch --words                     prints the functions and results that a failure on demand can name, as JSON
 // watch --machine GPUS              prints the GPUs that CUSLICE_FAKE=GPUS describes, as JSON
 //
-// It reads the books alone and goes through nothing of cuslice: what it says is what was really taken. The program's
-// exit status is passed on (126: it could not be started, 127: it was not found, 128 + n: ended by signal n).
+// It reads the books and the file of time alone and goes through nothing of cuslice: what it says is what was really
+// taken. The program's exit status is passed on (126: it could not be started, 127: it was not found, 128 + n: ended by
+// signal n).
 
-#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "fake/books/books.h"
-#include "fake/books/vocabulary.h"
-#include "fake/units.h"
+#include "fake/watch/print.h"
+#include "fake/watch/rows.h"
+#include "fake/watch/vocabulary.h"
 
 using namespace cuslice::fake;
 
 namespace {
 
-struct Row {
-    std::string uuid, name;
-    uint64_t capacity = 0;
-    int index = 0;
-    Holder holder;
-};
-
-/// Everybody in every book of the folder, in the order of GPU and process.
-std::vector<Row> read_all() {
-    std::vector<Row> rows;
-    const std::string folder = books_folder();
-    DIR* dir = opendir(folder.c_str());
-    if (dir == nullptr)
-        return rows;
-    while (const dirent* entry = readdir(dir)) {
-        const std::string file = entry->d_name;
-        if (!file.starts_with("GPU-") || file.ends_with(".lock"))
-            continue;
-        Books books;
-        std::string error;
-        if (!books.open_existing(folder + "/" + file, error)) {
-            std::fprintf(stderr, "watch: %s\n", error.c_str());
-            continue;
-        }
-        for (const Holder& holder : books.holders()) {
-            rows.push_back(
-                {books.header().uuid, books.header().name, books.header().capacity, books.header().index, holder});
-        }
-    }
-    closedir(dir);
-    std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-        return std::tie(a.index, a.uuid, a.holder.order, a.holder.pid) <
-               std::tie(b.index, b.uuid, b.holder.order, b.holder.pid);
-    });
-    return rows;
-}
-
-double mib(uint64_t bytes) { return static_cast<double>(bytes) / kMiB; }
-
-void print(const std::vector<Row>& rows, bool json) {
-    if (json) {
-        std::printf("[");
-        for (size_t i = 0; i < rows.size(); i++) {
-            const Row& row = rows[i];
-            std::printf("%s\n  {\"gpu\": %d, \"uuid\": \"%s\", \"name\": %s, \"capacity\": %" PRIu64
-                        ", \"pid\": %d, \"live\": %s, \"peak\": %" PRIu64 ", \"used\": %" PRIu64
-                        ", \"unlisted\": %" PRIu64 ", \"context\": %" PRIu64 ", \"modules\": %" PRIu64
-                        ", \"contexts\": %u}",
-                        i == 0 ? "" : ",", row.index, row.uuid.c_str(), quoted(row.name).c_str(), row.capacity,
-                        row.holder.pid, row.holder.live ? "true" : "false", row.holder.peak, row.holder.used,
-                        row.holder.unlisted, row.holder.context_bytes, row.holder.module_bytes, row.holder.contexts);
-        }
-        std::printf("%s]\n", rows.empty() ? "" : "\n");
-        return;
-    }
-    for (const Row& row : rows) {
-        std::printf("GPU %d %s (%.0f MiB): pid %d peak %.2f MiB, %s %.2f MiB, contexts %.2f MiB, modules %.2f MiB",
-                    row.index, row.name.c_str(), mib(row.capacity), row.holder.pid, mib(row.holder.peak),
-                    row.holder.live ? "now" : "at exit", mib(row.holder.used), mib(row.holder.context_bytes),
-                    mib(row.holder.module_bytes));
-        if (row.holder.unlisted != 0)
-            std::printf(", unlisted %.2f MiB", mib(row.holder.unlisted));
-        std::printf("\n");
-    }
-}
+void print(const std::vector<Row>& rows, bool json) { json ? print_json(rows) : print_lines(rows); }
 
 /// Runs the program to its end.
 int run(char** command, int& child) {
@@ -124,7 +60,7 @@ bool belongs(const Holder& holder, int program) {
 int usage() {
     std::fprintf(stderr,
                  "usage: watch [--json] -- program args…\n       watch [--json] --list|--all\n"
-                 "       watch --words\n       watch --machine GPUS\n");
+                 "       watch --turns\n       watch --words\n       watch --machine GPUS\n");
     return 64;
 }
 
@@ -145,6 +81,10 @@ int main(int argc, char** argv) {
     int at = 1;
     if (argc == 2 && std::strcmp(argv[1], "--words") == 0)
         return std::fputs(vocabulary().c_str(), stdout) < 0;
+    if (argc == 2 && std::strcmp(argv[1], "--turns") == 0) {
+        print_turns(read_turns(books_folder()));
+        return 0;
+    }
     if (argc == 3 && std::strcmp(argv[1], "--machine") == 0)
         return describe(argv[2]);
     for (; at < argc && std::strcmp(argv[at], "--") != 0; at++) {
@@ -162,7 +102,7 @@ int main(int argc, char** argv) {
     if (list) {
         if (at < argc)
             return usage();
-        for (const Row& row : read_all()) {
+        for (const Row& row : read_rows(books_folder())) {
             if (all || row.holder.live)
                 rows.push_back(row);
         }
@@ -174,11 +114,11 @@ int main(int argc, char** argv) {
 
     // A process number may be used again: what ended before the program started is not its own.
     std::map<std::string, uint64_t> last_end;
-    for (const Row& row : read_all())
+    for (const Row& row : read_rows(books_folder()))
         last_end[row.uuid] = std::max(last_end[row.uuid], row.holder.order);
     int program = 0;
     const int status = run(argv + at + 1, program);
-    for (const Row& row : read_all()) {
+    for (const Row& row : read_rows(books_folder())) {
         if (belongs(row.holder, program) && (row.holder.live || row.holder.order > last_end[row.uuid]))
             rows.push_back(row);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fake/books/vocabulary.h"
+#include "fake/watch/vocabulary.h"
 
 #include <cuda.h>
 
