@@ -5,6 +5,7 @@
 #include "fake/driver/event.h"
 #include "fake/driver/stream.h"
 #include "fake/driver/submit.h"
+#include "fake/driver/timing.h"
 
 using namespace cuslice::fake;
 
@@ -37,6 +38,7 @@ CUresult record_in(const Context* name, Event* event) {
     Context* const context = context_of(*name);
     if (context == nullptr || event == nullptr || event->context != context->handle)
         return CUDA_ERROR_INVALID_HANDLE;
+    const CallTime call(context->gpu->spec.context_record_time);
     if (WorkQueue::all_idle() && captures_in_progress == 0 && event->shared == nullptr) {
         // It is reached at once.
         if (event->flags & CU_EVENT_DISABLE_TIMING && !event->captured) {

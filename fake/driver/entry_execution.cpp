@@ -188,14 +188,15 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream_han
         CUSLICE_TRY(check_launch(handle, shape, *context, arguments, cooperative));
         info = function->info;
     }
-    const Work time = kernel_time(*info, shape, context->gpu->spec);
+    WorkQueue::Needs needs;
+    CUSLICE_TRY(kernel_needs(*info, shape, arguments, context->gpu->spec, needs));
     if (stream->capture == nullptr)
-        return enqueue(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel(), {time, nullptr});
+        return enqueue(*stream, CU_GRAPH_NODE_TYPE_KERNEL, skip_kernel(), needs);
     const auto [grid, block, shared] = shape;
     NodeWork work = captured_kernel({handle, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
                                      arguments.parameters, arguments.extra, nullptr, context->handle},
                                     *info);
-    work.needs.work = time;
+    work.needs = std::move(needs);
     return submit(*stream, std::move(work));
 }
 

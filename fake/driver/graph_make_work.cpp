@@ -27,9 +27,9 @@ CUresult make_kernel(const CUgraphNodeParams& params, NodeWork& out) {
     const Context* const context = live_context(of.ctx);
     const LaunchShape shape{
         {of.gridDimX, of.gridDimY, of.gridDimZ}, {of.blockDimX, of.blockDimY, of.blockDimZ}, of.sharedMemBytes};
-    if (context != nullptr)
-        out.needs.work = kernel_time(*info, shape, context->gpu->spec);
-    return CUDA_SUCCESS;
+    return context == nullptr ? CUDA_SUCCESS
+                              : kernel_needs(*info, shape, {.parameters = of.kernelParams, .extra = of.extra},
+                                             context->gpu->spec, out.needs);
 }
 
 CUresult make_copy(const CUDA_MEMCPY_NODE_PARAMS& params, NodeWork& out) {

@@ -8,9 +8,6 @@
 
 namespace cuslice::fake {
 
-namespace {
-
-/// Buffer and size in an array of `extra`, which has been checked.
 std::vector<unsigned char> buffer_in(void** extra) {
     const unsigned char* buffer = nullptr;
     size_t size = 0;
@@ -22,8 +19,6 @@ std::vector<unsigned char> buffer_in(void** extra) {
     }
     return {buffer, buffer + size};
 }
-
-}  // namespace
 
 void NodeParameters::own_arguments(const KernelInfo& info) {
     void** const parameters = std::exchange(all.kernel.kernelParams, nullptr);

@@ -44,6 +44,9 @@ NodeWork captured_kernel(const CUDA_KERNEL_NODE_PARAMS_v3& params, const KernelI
 NodeWork captured_work(
     const CUgraphNodeParams& params, Task task = [] {});
 
+/// The buffer that `extra` of a launch names; it has been checked.
+std::vector<unsigned char> buffer_in(void** extra);
+
 /// The event of a node that records one or waits for one.
 CUevent event_of(const NodeWork& work);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake/driver/timed_queue.h"
 
+#include <unistd.h>
+
 #include "fake/driver/log.h"
 #include "fake/driver/time_client.h"
 
@@ -16,6 +18,13 @@ void TimePoint::wait() const {
 void TimePoint::release() const {
     if (point.ticket != 0)
         time_client->release(point);
+}
+
+void TimePoint::release_when(const std::function<bool()>& ends) const {
+    constexpr useconds_t kNap = 50;  // microseconds
+    while (!reached() && !ends())
+        usleep(kNap);
+    release();
 }
 
 bool TimePoint::look() const { return point.ticket == 0 || time_client->look(point); }

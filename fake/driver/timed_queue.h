@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -22,8 +23,9 @@ struct TimePoint {
 
     bool reached() const;
     void wait() const;
-    /// Ends held work.
+    /// Ends held work; at once, or when it is to end, which is asked again and again.
     void release() const;
+    void release_when(const std::function<bool()>& ends) const;
     /// The same as reached(), and sees to it that repeated looks see the end at last.
     bool look() const;
 };

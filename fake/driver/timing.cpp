@@ -5,8 +5,11 @@
 #include <cstring>
 
 #include "fake/books/books.h"
+#include "fake/driver/api_prologue.h"
 #include "fake/driver/context.h"
+#include "fake/driver/graph_work.h"
 #include "fake/driver/occupancy.h"
+#include "fake/driver/resolve.h"
 #include "fake/driver/time_client.h"
 #include "fake/time/costs.h"
 #include "fake/time/futex.h"
@@ -24,6 +27,30 @@ uint64_t bytes_of(const Extents& extents) {
     for (const Extent& extent : extents)
         bytes += extent.size;
     return bytes;
+}
+
+/// The first parameter, if it can be a pointer.
+bool first_pointer(const KernelInfo& info, const LaunchArguments& arguments, Address& pointer) {
+    const bool none = info.parameters_known && (info.parameters.empty() || info.parameters[0].size != sizeof pointer);
+    if (none || arguments.said_before)
+        return false;
+    if (arguments.parameters != nullptr) {
+        std::memcpy(&pointer, arguments.parameters[0], sizeof pointer);
+        return true;
+    }
+    if (arguments.extra == nullptr)
+        return false;
+    const std::vector<unsigned char> buffer = buffer_in(arguments.extra);
+    if (buffer.size() >= sizeof pointer)
+        std::memcpy(&pointer, buffer.data(), sizeof pointer);
+    return buffer.size() >= sizeof pointer;
+}
+
+/// True as well if the word has been unmapped.
+bool is_set(const Extents& word) {
+    uint32_t value = 0;
+    const Extents here{{nullptr, reinterpret_cast<Address>(&value), sizeof value, nullptr, nullptr}};
+    return copy_extents(here, word) != CUDA_SUCCESS || value != 0;
 }
 
 const GpuSpec* current_gpu() {
@@ -58,13 +85,23 @@ void end_timing() {
         time_client->leave();
 }
 
-Work kernel_time(const KernelInfo& info, const LaunchShape& shape, const GpuSpec& gpu) {
+CUresult kernel_needs(const KernelInfo& info, const LaunchShape& shape, const LaunchArguments& arguments,
+                      const GpuSpec& gpu, WorkQueue::Needs& needs) {
     if (time_client == nullptr)
-        return {};
+        return CUDA_SUCCESS;
     const uint64_t blocks = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
     const auto threads = static_cast<int>(shape.block[0] * shape.block[1] * shape.block[2]);
     const int at_once = blocks_per_multiprocessor(info, gpu, threads, shape.shared);
-    return costs().kernel(info.name, blocks, static_cast<uint64_t>(at_once), gpu);
+    needs.work = costs().kernel(info.name, blocks, static_cast<uint64_t>(at_once), gpu);
+    if (!needs.work.held)
+        return CUDA_SUCCESS;
+    Address word = 0;
+    if (!first_pointer(info, arguments, word))
+        CUSLICE_UNSUPPORTED("a kernel that waits (CUSLICE_FAKE_COST) for a word that its first parameter doesn't name");
+    Extents extents;
+    CUSLICE_TRY(resolve_device(word, sizeof(uint32_t), Access::Read, extents));
+    needs.ended = [extents] { return is_set(extents); };
+    return CUDA_SUCCESS;
 }
 
 Work copy_time(const Extents& to, const Extents& from, size_t rows) {

@@ -7,6 +7,7 @@
 #include "fake/driver/extents.h"
 #include "fake/driver/image.h"
 #include "fake/driver/launch.h"
+#include "fake/driver/work_queue.h"
 #include "fake/time/model.h"
 
 namespace cuslice::fake {
@@ -17,7 +18,10 @@ void end_timing();
 
 // Needs of a GPU: none where work takes no time.
 
-Work kernel_time(const KernelInfo& info, const LaunchShape& shape, const GpuSpec& gpu);
+/// A kernel whose cost is `until` goes on until the 32-bit word is set that its first parameter points to. The current
+/// context's; CUDA_ERROR_NOT_SUPPORTED, by name, if it has no such parameter.
+CUresult kernel_needs(const KernelInfo& info, const LaunchShape& shape, const LaunchArguments& arguments,
+                      const GpuSpec& gpu, WorkQueue::Needs& needs);
 /// `rows`: so many copies like this one. On the GPU of the current context.
 Work copy_time(const Extents& to, const Extents& from, size_t rows = 1);
 Work fill_time(const Extents& rows);

@@ -33,8 +33,11 @@ void WorkQueue::keep_time(uint32_t context) {
 }
 
 void WorkQueue::submit(Task task, const std::vector<Mark>& after, const Needs& needs) {
-    if (time_ != nullptr)
-        time_->submit(needs.work, times_of(after), needs.reached_at);
+    if (time_ != nullptr) {
+        const TimePoint end = time_->submit(needs.work, times_of(after), needs.reached_at);
+        if (needs.ended)
+            std::thread([end, ended = needs.ended] { end.release_when(ended); }).detach();
+    }
     run(std::move(task), after);
 }
 

@@ -36,6 +36,7 @@ class WorkQueue : public std::enable_shared_from_this<WorkQueue> {
     struct Needs {
         Work work;
         ReachedAt reached_at;
+        std::function<bool()> ended;  // of held work: asked again and again, releases it
     };
 
     /// A context's, by its number at the timekeeper's; before there is work.

@@ -53,8 +53,8 @@ struct GpuSpec {
     bool foreign_code = false;  // kernels that nvcc made for other GPUs alone are taken for its own
 
     // Where work takes time (fake/time/): how long contexts with kernels take turns, what a change costs, and how long
-    // a launch and the record of an event keep the calling thread.
-    uint64_t time_slice = 0, context_switch = 0, launch_time = 0, record_time = 0;
+    // a launch and the record of an event, in a stream or in a context, keep the calling thread.
+    uint64_t time_slice = 0, context_switch = 0, launch_time = 0, record_time = 0, context_record_time = 0;
 
     std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
     bool is_instance = false;      // it is a MIG instance itself (mig.h)

@@ -71,6 +71,8 @@ const std::vector<Key>& keys() {
         {"launch-time", Duration, &S::launch_time, 0, 1'000'000'000, false,
          "how long a launch keeps the calling thread, where work takes time"},
         {"record-time", Duration, &S::record_time, 0, 1'000'000'000, false, "the same of an event's record"},
+        {"context-record-time", Duration, &S::context_record_time, 0, 1'000'000'000, false,
+         "the same of cuCtxRecordEvent"},
         {"mig", Instances, {}, 0, 0, true, "the MIG instances that it is divided into, such as [\"1g.18gb\"]"},
     };
     return *all;

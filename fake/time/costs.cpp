@@ -43,8 +43,10 @@ bool KernelCosts::parse(const std::string& text, std::string& error) {
         cost.each_wave = time.ends_with("/wave");
         if (cost.each_wave)
             time.resize(time.size() - std::string("/wave").size());
-        if (cost.pattern.empty() || !parse_duration(time, cost.time)) {
-            error = "'" + item + "' is no cost: write PATTERN=TIME or PATTERN=TIME/wave, such as gemm*=200us";
+        cost.held = !cost.each_wave && time == "until";
+        if (cost.pattern.empty() || (!cost.held && !parse_duration(time, cost.time))) {
+            error = "'" + item +
+                    "' is no cost: write PATTERN=TIME, PATTERN=TIME/wave or PATTERN=until, such as gemm*=200us";
             return false;
         }
         costs_.push_back(std::move(cost));
@@ -59,10 +61,12 @@ Work KernelCosts::kernel(const std::string& name, uint64_t blocks, uint64_t bloc
         costs_, [&](const Cost& one) { return fnmatch(one.pattern.c_str(), name.c_str(), 0) == 0; });
     Work work{.engine = Engine::compute};
     work.multiprocessors = static_cast<uint32_t>(std::min(divided_up(blocks, at_once), gpu.multiprocessors));
-    if (cost == costs_.end())
+    if (cost == costs_.end()) {
         work.duration = kWaveTime * waves;
-    else
-        work.duration = cost->time * (cost->each_wave ? waves : 1);
+        return work;
+    }
+    work.held = cost->held;
+    work.duration = cost->time * (cost->each_wave ? waves : 1);
     return work;
 }
 

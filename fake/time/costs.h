@@ -17,8 +17,9 @@ constexpr Time kTransferTime = 2000;
 
 class KernelCosts {
   public:
-    /// Reads "gemm*=200us,*=10us/wave": shell patterns of kernels' names, the first that fits counts. A time is the
-    /// whole kernel's, or that of each wave: of the blocks that the GPU can run at once. False, and why.
+    /// Reads "gemm*=200us,wait*=until,*=10us/wave": shell patterns of kernels' names, the first that fits counts. A
+    /// time is the whole kernel's, or that of each wave: of the blocks that the GPU can run at once. `until`: the
+    /// kernel goes on until it is released. False, and why.
     bool parse(const std::string& text, std::string& error);
     /// `blocks` of the grid, of which a multiprocessor can run `blocks_at_once`.
     Work kernel(const std::string& name, uint64_t blocks, uint64_t blocks_at_once, const GpuSpec& gpu) const;
@@ -27,7 +28,7 @@ class KernelCosts {
     struct Cost {
         std::string pattern;
         Time time = 0;
-        bool each_wave = false;
+        bool each_wave = false, held = false;
     };
     std::vector<Cost> costs_;
 };

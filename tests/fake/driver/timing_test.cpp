@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -21,8 +22,9 @@ using namespace fake_test;
 
 namespace {
 
-const Environment timed = {
-    {"CUSLICE_FAKE", "h200"}, {"CUSLICE_FAKE_COST", "ms*=1ms,wide=2ms,narrow=2ms"}, {"CUSLICE_FAKE_CLOCK", "virtual"}};
+const Environment timed = {{"CUSLICE_FAKE", "h200"},
+                           {"CUSLICE_FAKE_COST", "ms*=1ms,wide=2ms,narrow=2ms,wait*=until"},
+                           {"CUSLICE_FAKE_CLOCK", "virtual"}};
 
 Environment with(const std::string& name, const std::string& value) {
     Environment all = timed;
@@ -37,6 +39,8 @@ constexpr const char* kModule = R"(
 .visible .entry ms() { ret; }
 .visible .entry wide() { ret; }
 .visible .entry narrow() { ret; }
+.visible .entry wait(.param .u64 word) { ret; }
+.visible .entry wait_for_nothing() { ret; }
 )";
 
 /// A process's first context, its kernels, and times of its events in milliseconds.
@@ -110,6 +114,17 @@ pid_t timekeeper() {
             return std::stoi(entry.path().filename());
     }
     return 0;
+}
+
+/// Sets the other's word, and has the GPU wait until its own is set.
+void meet(const Device& device, CUdeviceptr word, CUdeviceptr others) {
+    const Report& report = device.report;
+    const CUstream stream = device.stream();
+    void* parameters[] = {&word};
+    EXPECT_EQUAL(cuMemsetD32Async(others, 1, 1, stream), CUDA_SUCCESS);
+    EXPECT_EQUAL(cuLaunchKernel(device.function("wait"), 1000, 1, 1, 1024, 1, 1, 0, stream, parameters, nullptr),
+                 CUDA_SUCCESS);
+    EXPECT_EQUAL(cuStreamSynchronize(stream), CUDA_SUCCESS);
 }
 
 std::atomic<int> calls{0};
@@ -193,6 +208,56 @@ TEST_CASE("a host function is called when what is before it has ended, and holds
         EXPECT_EQUAL(device.between(begin, called), 1.0F);
         EXPECT_EQUAL(calls.load(), 1);
     });
+}
+
+TEST_CASE("a kernel that waits for a word has the multiprocessors until that is set", "[at once]") {
+    run([](const Device& device, const Report& report) {
+        CUdeviceptr word = 0;
+        void* parameters[] = {&word};
+        EXPECT_EQUAL(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+        const CUstream waits = device.stream(), other = device.stream();
+        EXPECT_EQUAL(cuLaunchKernel(device.function("wait"), 1000, 1, 1, 1024, 1, 1, 0, waits, parameters, nullptr),
+                     CUDA_SUCCESS);
+        device.launch("ms", other);
+        EXPECT_EQUAL(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+        const uint32_t set = 1;
+        EXPECT_EQUAL(cuMemcpyHtoDAsync(word, &set, sizeof set, device.stream()), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuStreamSynchronize(waits), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuStreamSynchronize(other), CUDA_SUCCESS);
+        EXPECT_EQUAL(cuLaunchKernel(device.function("wait_for_nothing"), 1, 1, 1, 1, 1, 1, 0, waits, nullptr, nullptr),
+                     CUDA_ERROR_NOT_SUPPORTED);
+    });
+}
+
+TEST_CASE("two processes that wait for each other's word on one GPU both end") {
+    run_beside(
+        [](const Device& own, const Peer& first) {
+            const Report& report = own.report;
+            CUdeviceptr word = 0, others = 0;
+            CUipcMemHandle handle;
+            EXPECT_EQUAL(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+            EXPECT_EQUAL(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+            EXPECT_EQUAL(cuIpcGetMemHandle(&handle, word), CUDA_SUCCESS);
+            first.send(handle);
+            EXPECT_EQUAL(cuIpcOpenMemHandle(&others, first.receive<CUipcMemHandle>(), 1), CUDA_SUCCESS);
+            meet(own, word, others);
+            first.send(1);
+            first.receive<int>();
+        },
+        [](const Device& device, const Report& report, const Peer& peer) {
+            CUdeviceptr word = 0, others = 0;
+            CUipcMemHandle handle;
+            EXPECT_EQUAL(cuMemAlloc(&word, 4), CUDA_SUCCESS);
+            EXPECT_EQUAL(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+            EXPECT_EQUAL(cuIpcGetMemHandle(&handle, word), CUDA_SUCCESS);
+            EXPECT_EQUAL(cuIpcOpenMemHandle(&others, peer.receive<CUipcMemHandle>(), 1), CUDA_SUCCESS);
+            peer.send(handle);
+            meet(device, word, others);
+            EXPECT_EQUAL(peer.receive<int>(), 1);
+            peer.send(1);
+            peer.wait();
+        });
 }
 
 TEST_CASE("the default stream waits for the others, and they for it") {

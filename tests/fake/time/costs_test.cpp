@@ -48,6 +48,12 @@ TEST_CASE("a kernel takes as many waves as its blocks need, and as many multipro
     CHECK(all.kernel("other", blocks, 8, h200()).duration == waves * kWaveTime);
 }
 
+TEST_CASE("a kernel can go on until it is released") {
+    const KernelCosts all = costs("wait*=until,*=1ms");
+    CHECK(all.kernel("wait_for_peer", 1, 8, h200()).held);
+    CHECK_FALSE(all.kernel("add", 1, 8, h200()).held);
+}
+
 TEST_CASE("copies and fills take as long as their bytes need") {
     const uint64_t bytes = 1'000'000'000;
     const auto seconds = [](const Work& work) { return static_cast<double>(work.duration - kTransferTime) / 1e9; };
@@ -63,7 +69,8 @@ TEST_CASE("copies and fills take as long as their bytes need") {
 
 TEST_CASE("what is no cost says what would be") {
     KernelCosts all;
-    for (const std::string text : {"", "gemm", "=5us", "gemm=", "gemm=5", "gemm=5us/block", "gemm=5us,", "gemm=-1us"}) {
+    for (const std::string text :
+         {"", "gemm", "=5us", "gemm=", "gemm=5", "gemm=5us/block", "gemm=until/wave", "gemm=5us,", "gemm=-1us"}) {
         std::string error;
         INFO(text);
         CHECK_FALSE(all.parse(text, error));
