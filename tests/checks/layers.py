@@ -15,7 +15,7 @@ import re
 import sys
 
 # Folders that a folder may include, besides itself. Longest prefix wins.
-POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats"]
+POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats", "policy/lease"]
 GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
 CLI = ["config", "config/uuid", "elf", *POLICY, *GPU]
 ROOMS = ["cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger", "cli/top", "cli/doctor"]
@@ -26,6 +26,7 @@ ALLOWED = {
     "config/uuid": [],
     "policy/base": ["config"],
     "policy/ledger": ["config", "policy/base"],
+    "policy/lease": ["config", "policy/base", "policy/ledger"],
     "policy/trace": ["config", "policy/base"],
     "policy/stats": ["config", "policy/base", "policy/ledger", "policy/allocator"],
     "policy/budget": ["config", "policy/base", "policy/ledger"],

@@ -19,6 +19,7 @@ NAMESPACES = {
     "config/rules": "cuslice::rules",
     "policy": "cuslice",
     "policy/ledger": "cuslice::ledger",
+    "policy/lease": "cuslice::lease",
     "policy/stats": "cuslice::stats",
     "policy/trace": "cuslice::trace",
     "virtual_gpu": "cuslice",

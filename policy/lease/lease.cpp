@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/lease/lease.h"
+
+#include <algorithm>
+
+#include "policy/lease/members.h"
+#include "policy/lease/published.h"
+#include "policy/lease/queue.h"
+#include "policy/lease/schedule.h"
+
+namespace cuslice::lease {
+
+namespace {
+
+// A gate that was not shown because its process was killed before is shown by whoever looks next. Nobody sleeps for
+// more quanta than these beyond its place in the queue.
+constexpr uint64_t kMostAsleep = 2;
+
+}  // namespace
+
+const char* text_of(Reason reason) {
+    switch (reason) {
+        case Reason::none:
+            return "";
+        case Reason::holder_ended:
+            return "has ended";
+        case Reason::holder_stopped:
+            return "is stopped";
+        case Reason::holder_overdue:
+            return "has work on the GPU that does not end";
+        case Reason::deadline:
+            return "the lease was not passed on in time";
+        case Reason::damaged:
+            return "the lease's file is damaged";
+        case Reason::no_place:
+            return "the lease's file does not know this process any more";
+        case Reason::crowded:
+            return "the lease's file changes all the time";
+    }
+    return "";
+}
+
+void Lease::attach(File& file, Surroundings& surroundings, const Member& self) {
+    file_ = &file;
+    surroundings_ = &surroundings;
+    self_ = self;
+}
+
+bool Lease::is_in() const { return place_ != kNoPlace; }
+
+// A file may lose its place, by a write of somebody else's or by a mistake about its life.
+template <typename Step>
+Reason Lease::do_step(Step step) {
+    constexpr unsigned kTries = 1000;
+    for (unsigned i = 0; i < kTries; i++) {
+        uint64_t seen = 0;
+        if (!read_current(*file_, &state_, &seen) || !is_whole(state_))
+            return Reason::damaged;
+        if (is_in() && state_.members[place_].presence != self_.presence)
+            return Reason::no_place;
+        step();
+        bool again = false;
+        const Reason reason = publish(seen, &again);
+        if (!again)
+            return reason;
+    }
+    return Reason::crowded;
+}
+
+Reason Lease::publish(uint64_t seen, bool* again) {
+    if (!is_current(*file_, seen, state_)) {
+        const Replaced replaced = replace_current(*file_, state_, seen, self_.presence, *surroundings_);
+        *again = replaced == Replaced::no;
+        if (replaced == Replaced::no_buffer)
+            return Reason::crowded;
+    }
+    if (!*again)
+        show_gates();
+    return Reason::none;
+}
+
+void Lease::show_gates() {
+    for (uint32_t i = 0; i < kMembers; i++)
+        if (show_gate(file_->gates[i], state_.members[i].gate))
+            surroundings_->wake(file_->gates[i]);
+}
+
+void Lease::open_for_good() {
+    gate_.store(&no_gate_, std::memory_order_relaxed);
+    place_ = kNoPlace;
+}
+
+uint32_t Lease::number_of_gpu(const char* uuid) {
+    const DisablingLockGuard lock(mutex_);
+    uint32_t number = kNoPlace;
+    const Reason reason = do_step([&] { number = lease::number_of_gpu(state_, uuid); });
+    return reason == Reason::none ? number : kNoPlace;
+}
+
+bool Lease::join(uint64_t job, const Share& share) {
+    const DisablingLockGuard lock(mutex_);
+    if (is_in() || job == 0 || share.gpu >= kGpus)
+        return false;
+    uint64_t seen = 0;
+    if (read_current(*file_, &state_, &seen) && is_whole(state_))
+        take_out_ended(Members::all);
+    uint32_t place = kNoPlace;
+    const Reason reason = do_step([&] {
+        const uint32_t index = place_of_job(state_, job);
+        place = index == kNoPlace ? kNoPlace : enter(state_, index, self_);
+        if (place != kNoPlace)
+            lease::set_share(state_, index, share.gpu, share.weight, share.cap, surroundings_->now());
+    });
+    if (reason != Reason::none || place == kNoPlace)
+        return false;
+    place_ = place;
+    gate_.store(&file_->gates[place], std::memory_order_relaxed);
+    return true;
+}
+
+bool Lease::set_share(const Share& share) {
+    const DisablingLockGuard lock(mutex_);
+    if (!is_in() || share.gpu >= kGpus)
+        return false;
+    const Reason reason = do_step([&] {
+        const uint32_t job = state_.members[place_].job;
+        lease::set_share(state_, job, share.gpu, share.weight, share.cap, surroundings_->now());
+    });
+    return reason == Reason::none;
+}
+
+void Lease::leave() {
+    const DisablingLockGuard lock(mutex_);
+    if (!is_in())
+        return;
+    do_step([&] { lease::leave(state_, place_, surroundings_->now()); });
+    open_for_good();
+}
+
+void Lease::forget() {
+    const DisablingLockGuard lock(mutex_);
+    open_for_good();
+    file_ = nullptr;
+}
+
+void Lease::charge(uint32_t gpu, uint64_t nanoseconds) {
+    const DisablingLockGuard lock(mutex_);
+    if (gpu < kGpus)
+        charged_[gpu] += nanoseconds;
+}
+
+void Lease::pass() {
+    const DisablingLockGuard lock(mutex_);
+    if (!is_in())
+        return;
+    do_step([&] {
+        for (uint32_t gpu = 0; gpu < kGpus; gpu++)
+            report(state_, place_, gpu, charged_[gpu]);
+        lease::pass(state_, place_, surroundings_->now());
+    });
+    std::fill(charged_, charged_ + kGpus, 0);
+}
+
+bool Lease::read(State* into) {
+    const DisablingLockGuard lock(mutex_);
+    uint64_t seen = 0;
+    return file_ && read_current(*file_, into, &seen) && is_whole(*into);
+}
+
+// Asks the kernel, so outside of the step: `state_` is of a moment ago, and each is looked up again in there.
+void Lease::take_out_ended(Members members) {
+    for (uint32_t i = 0; i < kMembers; i++) {
+        const Member member = state_.members[i];
+        const bool asked = members == Members::all || member.busy || member.wants;
+        if (is_free(member) || !asked || i == place_ || surroundings_->condition_of(member) != Condition::ended)
+            continue;
+        if (is_holder(state_, member))
+            passed_by_ = {true, Reason::holder_ended, state_.jobs[member.job].id, member.pid};
+        do_step([&] {
+            if (state_.members[i].presence == member.presence)
+                lease::leave(state_, i, surroundings_->now());
+        });
+        surroundings_->forget(member.presence);
+    }
+}
+
+Reason Lease::why_overdue(const Job& job, const Member& member, uint64_t now) {
+    const uint64_t waited = elapsed(job.closed, now);
+    if (waited < state_.terms.quantum)
+        return Reason::none;
+    if (surroundings_->condition_of(member) == Condition::stopped)
+        return Reason::holder_stopped;
+    return waited < state_.terms.patience ? Reason::none : Reason::holder_overdue;
+}
+
+void Lease::pass_by_overdue() {
+    const uint64_t now = surroundings_->now();
+    for (uint32_t i = 0; i < kMembers; i++) {
+        const Member member = state_.members[i];
+        const Job job = state_.jobs[member.job];
+        if (!is_holder(state_, member) || job.phase != Phase::closing)
+            continue;
+        const Reason reason = why_overdue(job, member, now);
+        if (reason == Reason::none)
+            continue;
+        passed_by_ = {true, reason, job.id, member.pid};
+        do_step([&] {
+            const Job& same = state_.jobs[member.job];
+            if (same.id == job.id && same.phase == Phase::closing && same.closed == job.closed)
+                pass_by(state_, member.job, now);
+        });
+    }
+}
+
+uint64_t Lease::next_look(uint64_t now) const {
+    const uint64_t quantum = state_.terms.quantum;
+    const uint64_t next = next_event(state_, now, kMostAsleep * quantum);
+    // The first in the queue looks for all. Each of the others stands in for those before it.
+    return next + place_in_queue(state_, state_.jobs[state_.members[place_].job]) * quantum;
+}
+
+uint64_t Lease::look() {
+    const DisablingLockGuard lock(mutex_);
+    const uint64_t now = surroundings_->now();
+    if (!is_in() || do_step([&] { schedule(state_, surroundings_->now()); }) != Reason::none)
+        return now + kMostAsleep * kMostQuantum;
+    take_out_ended(Members::taking_part);
+    pass_by_overdue();
+    return next_look(now);
+}
+
+bool Lease::fail(Reason reason, Answer* answer) {
+    *answer = {false, reason, 0, 0};
+    if (reason == Reason::damaged || reason == Reason::no_place)
+        open_for_good();
+    return true;
+}
+
+bool Lease::try_acquire(uint64_t deadline, Answer* answer, Pause* pause) {
+    const DisablingLockGuard lock(mutex_);
+    *answer = {};
+    if (!is_in())
+        return true;
+    const uint64_t now = surroundings_->now();
+    Reason reason = do_step([&] { want(state_, place_, now); });
+    if (reason == Reason::none && !is_open(state_.members[place_].gate)) {
+        take_out_ended(Members::taking_part);
+        pass_by_overdue();
+    }
+    if (reason == Reason::none && is_open(state_.members[place_].gate)) {
+        std::swap(*answer, passed_by_);
+        passed_by_ = {};
+        return true;
+    }
+    if (reason == Reason::none && now >= deadline) {
+        do_step([&] { stop_wanting(state_, place_, now); });
+        reason = Reason::deadline;
+    }
+    if (reason != Reason::none)
+        return fail(reason, answer);
+    *pause = {state_.members[place_].gate, std::min(deadline, next_look(now))};
+    return false;
+}
+
+Answer Lease::acquire(uint64_t deadline) {
+    Answer answer;
+    Pause pause;
+    while (!try_acquire(deadline, &answer, &pause))
+        await_change(pause.shown, pause.until);
+    return answer;
+}
+
+void Lease::await_change(uint64_t shown, uint64_t until) {
+    surroundings_->sleep(*gate_.load(std::memory_order_relaxed), shown, until);
+}
+
+}  // namespace cuslice::lease
