@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "fake/books/byte_lock.h"
+#include "fake/proc_text.h"
 
 namespace cuslice::fake {
 namespace {
@@ -58,15 +59,10 @@ uint64_t stat_field(int pid, int wanted, int& error) {
     const ProcPath path(pid, "stat");
     char text[1024];
     error = 0;
-    const int file = open(path.text, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (size <= 0)
-        error = size == 0 ? ESRCH : errno;
-    if (file >= 0)
-        close(file);
-    if (size <= 0)
+    if (!read_proc_text(path.text, text)) {
+        error = errno;
         return 0;
-    text[size] = '\0';
+    }
     // The command's name may hold anything, blanks and brackets too: count from the last bracket.
     const char* at = std::strrchr(text, ')');
     for (int field = 2; at != nullptr && field < wanted; field++)
@@ -89,13 +85,8 @@ int parent_process(int pid) {
 bool is_stopped(int pid) {
     char path[40], text[1024];
     std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (size <= 0)
+    if (!read_proc_text(path, text))
         return false;
-    text[size] = '\0';
     const char* const at = std::strrchr(text, ')');
     return at != nullptr && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }

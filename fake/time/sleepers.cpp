@@ -2,13 +2,13 @@
 #include "fake/time/sleepers.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+
+#include "fake/proc_text.h"
 
 namespace cuslice::fake {
 namespace {
@@ -22,13 +22,8 @@ uint64_t number_behind(const char* text, const char* name) {
 uint64_t sleeps_of_thread(const std::string& status) {
     constexpr uint64_t kEnded = 1;
     char text[4096];
-    const int file = open(status.c_str(), O_RDONLY | O_CLOEXEC);
-    const ssize_t size = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    if (size <= 0)
+    if (!read_proc_text(status.c_str(), text))
         return kEnded;
-    text[size] = '\0';
     const char* const state = std::strstr(text, "\nState:\t");
     if (state == nullptr)
         return 0;
