@@ -95,7 +95,7 @@ bool add(Settings& settings, const Region& region, std::string_view cgroup, Conf
                    .rank = {Source::cgroup, 0},
                    .value = value,
                    .origin = origin,
-                   .bytes = region.bytes == 0 ? 1 : region.bytes};  // none is no limit that a GPU can have
+                   .number = region.bytes == 0 ? 1 : region.bytes};  // none is no limit that a GPU can have
     Reason why;
     if (parse_gpu_selector(region.gpu, entry.selector, why) && settings.add(entry, why))
         return true;

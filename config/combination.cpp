@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "config/resolve.h"
+#include "config/share_caps.h"
 
 namespace cuslice {
 
@@ -74,10 +75,22 @@ bool check_runtime(const Settings& settings, ConfigError& error) {
     return redirects_runtime(settings) || refuse_entry(*runtime, kAlone, error);
 }
 
+// A partition is no GPU of its own, on which others could be kept from working.
+bool check_split(const Settings& settings, ConfigError& error) {
+    const std::span<const Entry> entries = settings.entries();
+    const auto split = std::ranges::find(entries, Key::split, &Entry::key);
+    const auto share = std::ranges::find(entries, Key::share, &Entry::key);
+    if (split == entries.end() || share == entries.end())
+        return true;
+    Reason why("not supported yet together with split, which is from ");
+    return refuse_entry(*share, why.append(split->origin), error);
+}
+
 }  // namespace
 
 bool check_combination(const Settings& settings, ConfigError& error) {
-    constexpr decltype(&check_group) kChecks[] = {check_shared_rule, check_group, check_runtime};
+    constexpr decltype(&check_group) kChecks[] = {check_shared_rule, check_group, check_runtime, check_split,
+                                                  check_share_caps};
     return std::ranges::all_of(kChecks, [&](auto* check) { return check(settings, error); });
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies a file's tables and keys to the settings.
+#include <algorithm>
+#include <iterator>
+
 #include "config/load.h"
 #include "config/refuse_item.h"
 
@@ -70,7 +73,8 @@ bool is_relative(ValueType type, std::string_view value) {
 std::string_view kinds_of(const KeyTraits& traits) {
     if (traits.type == ValueType::split)
         return "a number, a string or an array of strings";
-    const bool number = traits.type == ValueType::fraction || traits.type == ValueType::count;
+    constexpr ValueType kNumbers[] = {ValueType::fraction, ValueType::count, ValueType::percent};
+    const bool number = std::ranges::find(kNumbers, traits.type) != std::end(kNumbers);
     return number ? "a number or a string" : "a string";
 }
 

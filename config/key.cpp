@@ -195,6 +195,39 @@ constexpr KeyTraits kKeys[] = {
      .example = "\"/dev/shm/cuslice\"",
      .default_value = "/dev/shm/cuslice",
      .help = "folder of the ledgers in which processes record their memory; the same for all that share a GPU"},
+    {.key = Key::share,
+     .name = "share",
+     .type = ValueType::percent,
+     .heading = Heading::time,
+     .takers = kContainers,
+     .per_gpu = true,
+     .placeholder = "PERCENT",
+     .example = "\"30%\"",
+     .default_value = "none",
+     .help = "part of the GPU's time among those that have one and want it: 30%, or for some GPUs 0=30%,1=70%; not "
+             "measured on a GPU"},
+    {.key = Key::share_cap,
+     .name = "share-cap",
+     .type = ValueType::percent,
+     .heading = Heading::time,
+     .takers = kContainers,
+     .per_gpu = true,
+     .placeholder = "PERCENT",
+     .example = "\"50%\"",
+     .default_value = "none",
+     .help = "never more than this part of the GPU's time, also where nobody else wants it"},
+    {.key = Key::share_quantum,
+     .name = "share-quantum",
+     .type = ValueType::duration,
+     .heading = Heading::time,
+     .takers = kContainers,
+     .placeholder = "TIME",
+     .least = 5,
+     .most = 500,
+     .needed = "a time from 5ms to 500ms, as 20ms",
+     .example = "\"20ms\"",
+     .default_value = "50ms",
+     .help = "mean length of a turn on the GPU, from 5ms to 500ms; the first program of the user's sets it"},
     {.key = Key::log,
      .name = "log",
      .type = ValueType::log,
@@ -335,8 +368,9 @@ Name spell(Spelling spelling, std::string_view word) {
 std::string_view name_of(ValueType type) {
     // In the order of ValueType.
     static constexpr RowText<18> kNames[] = {
-        "fraction", "limit", "size",  "count", "switch",    "duration", "switch-or-duration", "choice",         "name",
-        "group",    "gpus",  "split", "log",   "fake-gpus", "file",     "absolute-file",      "absolute-folder"};
+        "fraction",           "limit",  "size",          "count",          "percent", "switch", "duration",
+        "switch-or-duration", "choice", "name",          "group",          "gpus",    "split",  "log",
+        "fake-gpus",          "file",   "absolute-file", "absolute-folder"};
     return kNames[static_cast<size_t>(type)];
 }
 

@@ -32,6 +32,9 @@ enum class Key : uint8_t {
     admission,
     wait,
     dir,
+    share,
+    share_cap,
+    share_quantum,
     log,
     summary,
     record,
@@ -47,9 +50,10 @@ enum class Key : uint8_t {
 /// How a value is written, and how it is checked (value.h).
 enum class ValueType : uint8_t {
     fraction,
-    limit,  // a size above 0
-    size,   // also one of the row's words
-    count,  // a whole number from 1 on
+    limit,    // a size above 0
+    size,     // also one of the row's words
+    count,    // a whole number from 1 on
+    percent,  // a whole one
     switch_,
     duration,            // or one of the row's words
     switch_or_duration,  // yes waits for ever
@@ -66,7 +70,7 @@ enum class ValueType : uint8_t {
 };
 
 /// Headings of help and of the table of options, in their order.
-enum class Heading : uint8_t { memory, gpus, sharing, fake_gpus, messages, files, kCount };
+enum class Heading : uint8_t { memory, gpus, sharing, time, fake_gpus, messages, files, kCount };
 
 /// Commands that take an option, as bits. Those that start a program, or show what a program would get, take all.
 enum Takers : uint8_t {
@@ -124,6 +128,8 @@ struct KeyTraits {
     RowText<16> placeholder;
     /// Words that the value may be, with spaces between them. Of `choice` a value's number is its word's place.
     RowText<32> words = {};
+    /// The shortest and the longest time that a duration may be, in milliseconds.
+    uint64_t least = 0, most = ~uint64_t{0};
     /// How a refusal names the values; empty where it is clear from type and words.
     RowText<64> needed = {};
     /// As a file has it.

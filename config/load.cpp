@@ -94,7 +94,7 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
             return false;
     }
     return check_fake(settings, error) && check_redirect(settings, handed_on, error) &&
-           check_combination(settings, error) && load_other_tools(settings, environment, error);
+           load_other_tools(settings, environment, error) && check_combination(settings, error);
 }
 
 }  // namespace cuslice

@@ -20,7 +20,7 @@ bool load_in_program(Settings& settings, const char* const* environment, OpenTom
 /// The parts of it, for the launcher.
 /// CUSLICE_* of the environment, except CUSLICE_SETTINGS and the fake GPU's own; an unknown one is refused.
 bool load_environment(Settings& settings, const char* const* environment, ConfigError& error);
-/// CUDA_DEVICE_MEMORY_LIMIT[_i] (HAMi) and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS).
+/// CUDA_DEVICE_MEMORY_LIMIT[_i] and CUDA_DEVICE_SM_LIMIT[_i] (HAMi), and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT (MPS).
 bool load_other_tools(Settings& settings, const char* const* environment, ConfigError& error);
 
 /// `unreachable`: a folder on the way to it can't be entered.

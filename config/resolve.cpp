@@ -140,8 +140,8 @@ bool is_on(const Settings& settings, Key key) {
     return entry && entry->number != 0;
 }
 
-const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu) {
-    return strongest(settings, {Key::limit, source}, gpu).entry;
+const Entry* find_ceiling(const Settings& settings, Key key, Source source, const GpuIdentity& gpu) {
+    return strongest(settings, {key, source}, gpu).entry;
 }
 
 Amount amount_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
@@ -150,14 +150,14 @@ Amount amount_for(const Settings& settings, const GpuIdentity& gpu, uint64_t tot
         amount = {true, bytes_of(*entry, total_bytes), entry->origin, entry->plus_context};
     }
     for (const Source source : kCeilings)
-        lower(amount, find_ceiling(settings, source, gpu), total_bytes);
+        lower(amount, find_ceiling(settings, Key::limit, source, gpu), total_bytes);
     for (unsigned number = 0; const auto level = level_of_outer(settings, number); ++number)
         lower(amount, find_outer(settings, *level, gpu), total_bytes);
     return amount;
 }
 
 std::optional<uint64_t> ceiling_for_all(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
-    return bytes_if_any(find_ceiling(settings, Source::system_file, gpu), total_bytes);
+    return bytes_if_any(find_ceiling(settings, Key::limit, Source::system_file, gpu), total_bytes);
 }
 
 std::optional<uint64_t> outer_limit_for(const Settings& settings, unsigned number, const GpuIdentity& gpu,
@@ -224,7 +224,8 @@ std::optional<uint64_t> group_limit_for(const Settings& settings, const GpuIdent
 }
 
 std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes) {
-    const Entry* const entry = settings.shared_rule().empty() ? nullptr : find_ceiling(settings, Source::rule, gpu);
+    const Entry* const entry =
+        settings.shared_rule().empty() ? nullptr : find_ceiling(settings, Key::limit, Source::rule, gpu);
     if (entry == nullptr)
         return std::nullopt;
     return SharedLimit{bytes_of(*entry, total_bytes), entry->origin};

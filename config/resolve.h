@@ -64,9 +64,9 @@ const Entry* find(const Settings& settings, Key key, const GpuIdentity& gpu);
 const Entry* find(const Settings& settings, Key key);
 /// True if a key that is not per GPU is set, to something else than no.
 bool is_on(const Settings& settings, Key key);
-/// The ceiling that `source` sets on `gpu`, the system's file, a rule or the cgroup; nullptr if there is none. All
-/// hold.
-const Entry* find_ceiling(const Settings& settings, Source source, const GpuIdentity& gpu);
+/// The ceiling of `key` that `source` sets on `gpu`, the system's file, a rule or the cgroup; nullptr if there is none.
+/// All hold.
+const Entry* find_ceiling(const Settings& settings, Key key, Source source, const GpuIdentity& gpu);
 
 /// Bytes that outer job `number` may have on `gpu`, 0 being the nearest job around this process's own; nothing where
 /// that is not known.
@@ -82,6 +82,23 @@ struct SharedLimit {
 /// The limit that processes share on `gpu` by a rule of the system, however little of it this one asks for; nothing
 /// where no rule has them share anything there.
 std::optional<SharedLimit> shared_limit_for(const Settings& settings, const GpuIdentity& gpu, uint64_t total_bytes);
+
+/// A job's share of a GPU's time, in percent.
+struct TimeShare {
+    /// Among those who want time.
+    uint32_t weight = 0;
+    /// At most this much of all time; at least the weight.
+    uint32_t cap = 0;
+    /// Where the weight came from. Points into the settings.
+    std::string_view origin;
+};
+
+/// The share that `settings` give on `gpu`, within the rule's; nothing where neither asks for one.
+std::optional<TimeShare> share_for(const Settings& settings, const GpuIdentity& gpu);
+/// True if any GPU has a share, whether or not the machine has that GPU.
+bool shares_time(const Settings& settings);
+/// Mean length of a turn, in nanoseconds.
+uint64_t share_quantum_of(const Settings& settings);
 
 /// Where the host's programs write down what they hold. Where a rule has processes share, the system alone says so. A
 /// fake GPU's is with its books: `fake_folder` is CUSLICE_FAKE_DIR, or empty.

@@ -111,13 +111,13 @@ bool Settings::add(const NewEntry& added, Reason& why) {
     entry.key = added.key;
     entry.ceiling = added.ceiling;
     entry.rank = added.rank;
-    if (added.bytes) {
-        entry.number = *added.bytes;
+    if (added.number) {
+        entry.number = *added.number;
     } else if (!parse_value(added.key, added.value, entry.number, entry.automatic, why)) {
         suggest_other(added, why);
         return false;
     }
-    entry.plus_context = traits_of(added.key).takes_context && !added.bytes && has_plus_context(added.value);
+    entry.plus_context = traits_of(added.key).takes_context && !added.number && has_plus_context(added.value);
     // Names that are written alike are seen here; that an index and a UUID mean one GPU only check_against can see.
     for (const Entry& earlier : entries()) {
         if (is_second(earlier, added))

@@ -90,8 +90,8 @@ struct NewEntry {
     GpuSelector selector;
     std::string_view value;
     std::string_view origin;
-    /// The bytes that `value` means, where it is written by another tool's rules; else the key's own rules read it.
-    std::optional<uint64_t> bytes;
+    /// The number that `value` means, where it is written by another tool's rules; else the key's own rules read it.
+    std::optional<uint64_t> number;
 };
 
 /// The settings, in space of their own: no allocation, about 50 KiB. Not copyable, since its entries point into it. One

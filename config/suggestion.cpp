@@ -16,6 +16,7 @@ bool takes_decimals(Key key) {
         case ValueType::fraction:
         case ValueType::limit:
         case ValueType::size:
+        case ValueType::percent:
             return true;
         default:
             return false;

@@ -6,16 +6,17 @@
 namespace cuslice {
 namespace {
 
-constexpr std::string_view kMemoryAlone =
-    "cuslice limits memory, not the time or the multiprocessors that a program gets";
+constexpr std::string_view kNoPolicy = "cuslice limits memory, and shares out time by --share alone";
+
+constexpr std::string_view kNoServer =
+    "there is no MPS server, and cuslice doesn't limit multiprocessors; --share gives a part of the GPU's time";
 
 constexpr std::string_view kShareAlone =
     "KAI-Scheduler's share limits nothing by itself; set CUSLICE_LIMIT or CUSLICE_FRACTION";
 
 constexpr Unserved kUnserved[] = {
-    {OtherTool::hami, "CUDA_DEVICE_SM_LIMIT", {"", "0", "100"}, kMemoryAlone},
-    {OtherTool::hami, "CUDA_TASK_PRIORITY", {"", "", ""}, kMemoryAlone},
-    {OtherTool::hami, "GPU_CORE_UTILIZATION_POLICY", {"", "default", "disable"}, kMemoryAlone},
+    {OtherTool::hami, "CUDA_TASK_PRIORITY", {"", "", ""}, kNoPolicy},
+    {OtherTool::hami, "GPU_CORE_UTILIZATION_POLICY", {"", "default", "disable"}, kNoPolicy},
     {OtherTool::hami,
      "CUDA_OVERSUBSCRIBE",
      {"", "false", "0"},
@@ -28,8 +29,8 @@ constexpr Unserved kUnserved[] = {
      "ACTIVE_OOM_KILLER",
      {"", "false", "0"},
      "cuslice ends no program; an allocation past the limit fails"},
-    {OtherTool::mps, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", {"", "100", "100.0"}, kMemoryAlone},
-    {OtherTool::mps, "CUDA_MPS_CLIENT_PRIORITY", {"", "0", ""}, kMemoryAlone},
+    {OtherTool::mps, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", {"", "100", "100.0"}, kNoServer},
+    {OtherTool::mps, "CUDA_MPS_CLIENT_PRIORITY", {"", "0", ""}, kNoPolicy},
     {OtherTool::kai, "GPU_MEMORY_LIMIT", {"", "0", ""}, kShareAlone},
     {OtherTool::kai, "GPU_PORTION", {"", "1", "0"}, kShareAlone},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of HAMi and MPS that limit something else than memory, and those of KAI-Scheduler, which tell a pod its
+// Variables of HAMi and MPS that ask for what isn't served, and those of KAI-Scheduler, which tell a pod its
 // share without any limit. Who finds that cuslice reads their limits of memory
 // believes that it reads these too.
 #pragma once

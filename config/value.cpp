@@ -7,6 +7,7 @@
 #include "config/fraction.h"
 #include "config/group_value.h"
 #include "config/log_setting.h"
+#include "config/percent.h"
 #include "config/plus_context.h"
 #include "config/refuse.h"
 #include "config/size.h"
@@ -103,7 +104,8 @@ bool parse_choice(const KeyTraits& traits, std::string_view text, uint64_t& numb
     return false;
 }
 
-constexpr Name kMilliseconds[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+constexpr uint64_t kMillisecondsOfSecond = 1000;
+constexpr Name kMilliseconds[] = {{"ms", 1}, {"s", kMillisecondsOfSecond}, {"m", 60'000}, {"h", 3'600'000}};
 
 // Milliseconds. Without a unit nobody could tell minutes from seconds.
 bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& number, Reason& why) {
@@ -113,11 +115,11 @@ bool parse_duration(const KeyTraits& traits, std::string_view text, uint64_t& nu
     const uint64_t count = decimal_number(digits);
     find_name(kMilliseconds, unit, number);
     number *= count;
-    if (number != 0)
+    if (number != 0 && number >= traits.least && number <= traits.most)
         return true;
     why.assign(traits.needed);
     if (count != 0 && unit.empty())
-        why.append("; did you mean ", text, "s");
+        why.append("; did you mean ", text, traits.most < kMillisecondsOfSecond ? "ms" : "s");
     return false;
 }
 
@@ -202,6 +204,8 @@ bool parse_value(const KeyTraits& traits, std::string_view text, uint64_t& numbe
             return parse_size_or_word(traits, text, number, automatic, why);
         case ValueType::count:
             return parse_count(text, number, why);
+        case ValueType::percent:
+            return parse_percent(text, number, why);
         case ValueType::switch_:
             return parse_switch(text, number, why);
         case ValueType::duration:

@@ -16,6 +16,7 @@ inline constexpr uint64_t kForEver = ~0ull;
 ///   limit, size            bytes
 ///   fraction               parts of Fraction::kWhole
 ///   count                  the number
+///   percent                the same
 ///   switch_                kForEver for yes, 0 for no
 ///   duration               milliseconds, or 0 for a word
 ///   switch_or_duration     milliseconds, kForEver or 0

@@ -21,6 +21,7 @@ TYPES = {
     "limit": ("Size", "PerGpu"),
     "size": ("Size", "PerGpu"),
     "count": ("Union[int, str]", "PerGpu"),
+    "percent": ("Union[float, str]", "Fraction"),
     "switch": ("Union[bool, str]", None),
     "duration": ("Union[float, str]", "PerGpuTime"),
     "switch-or-duration": ("Union[bool, float, str]", None),

@@ -63,7 +63,7 @@ bool note(void* context, const Rule& rule, const Identity&, const Match* match, 
         std::string origin(rule.path);
         origin += ":" + std::to_string(limit.line) + ":" + std::to_string(limit.column);
         explanation.ceilings.push_back({limit.gpu.empty() ? "*" : std::string(limit.gpu.view()),
-                                        std::string(traits_of(limit.key).name), std::string(limit.value), origin});
+                                        std::string(word_of(limit)), std::string(limit.value), origin});
     }
     return true;
 }

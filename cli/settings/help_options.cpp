@@ -11,7 +11,7 @@ namespace cuslice::cli {
 namespace {
 
 // In the order of enum Heading.
-constexpr std::string_view kHeadings[] = {"Memory", "GPUs", "Sharing", "Fake GPUs", "Log", "Files"};
+constexpr std::string_view kHeadings[] = {"Memory", "GPUs", "Sharing", "GPU time", "Fake GPUs", "Log", "Files"};
 static_assert(std::size(kHeadings) == static_cast<size_t>(Heading::kCount));
 
 std::string_view name_of(Heading heading) { return kHeadings[static_cast<size_t>(heading)]; }

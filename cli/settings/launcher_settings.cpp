@@ -178,7 +178,7 @@ bool load_launcher(Settings& settings, const std::vector<Flag>& flags, const Env
     if (in_job && !add_outer_job(settings, outer.has_value(), error))
         return false;
     return rules::load_rules(settings, system, linked_parser, error) && load_cgroup_ceilings(settings, system, error) &&
-           check_combination(settings, error) && load_other_tools(settings, lines.data(), error);
+           load_other_tools(settings, lines.data(), error) && check_combination(settings, error);
 }
 
 bool load_launcher(Settings& settings, const Invocation& invocation, ConfigError& error) {

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "config/directory_entry.h"
+#include "config/hash.h"
 #include "config/rules/read.h"
 #include "config/text_file.h"
 
@@ -134,14 +135,6 @@ bool apply(Settings& settings, const Rule& rule, ConfigError& error) {
     return true;
 }
 
-// FNV-1a: paths are longer than the name of an account may be.
-uint64_t hash_of(std::string_view text) {
-    uint64_t hash = 0xcbf29ce484222325;
-    for (const char c : text)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return hash;
-}
-
 bool refuse_share(const Rule& rule, std::string_view whose, ConfigError& error) {
     Reason why("rule ");
     why.append(rule.name, " shares one slice, and ", whose);
@@ -166,7 +159,7 @@ bool share(Settings& settings, const Rule& rule, const Identity& identity, Confi
     if (rule.share == Share::cgroup) {
         if (identity.cgroups_doubt != Doubt::none)
             return refuse_share(rule, "this process's cgroup can't be told in a cgroup namespace", error);
-        account.append("@");
+        account.append("@");  // a path is longer than the name of an account may be
         const uint64_t hash = hash_of(fitting_cgroup(rule, identity));
         for (int shift = 60; shift >= 0; shift -= 4)
             account.append("0123456789abcdef"[hash >> shift & 15]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/rules/read.h"
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "config/gpu_selector.h"
@@ -27,6 +29,8 @@ bool refuse(Reading& reading, const cuslice_toml_item& item, std::string_view re
     return refuse_item(item, reading.path, reason, reading.error);
 }
 
+constexpr std::string_view kCeilingForm = "a rule's ceiling is a fraction, a limit, a time-share or a time-share-cap";
+
 bool is_table(const cuslice_toml_item& item) { return item.kind == CUSLICE_TOML_TABLE; }
 
 bool is_number(const cuslice_toml_item& item) {
@@ -41,6 +45,39 @@ bool refuse_rule(Reading& reading, std::string_view reason) {
     return false;
 }
 
+// Empty: every GPU.
+bool same_gpu(std::string_view a, std::string_view b) {
+    if (a.empty() || b.empty())
+        return a.empty() == b.empty();
+    GpuSelector first, second;
+    Reason unused;
+    const bool known = parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused);
+    return known && first.same_as(second);
+}
+
+const Limit* find_limit(const Rule& rule, Key key, std::string_view gpu) {
+    for (const Limit& limit : rule.limit_list())
+        if (same_question(limit.key, key) && same_gpu(limit.gpu, gpu))
+            return &limit;
+    return nullptr;
+}
+
+// A cap holds for a share of its own GPU, or of every one.
+bool check_cap(Reading& reading, const Limit& cap) {
+    const Limit* share = find_limit(reading.rule, Key::share, cap.gpu);
+    if (share == nullptr)
+        share = find_limit(reading.rule, Key::share, {});
+    if (share == nullptr)
+        return refuse_rule(reading, "time-share-cap needs a time-share");
+    return cap.number >= share->number || refuse_rule(reading, "time-share-cap is below time-share");
+}
+
+bool check_caps(Reading& reading) {
+    return std::ranges::all_of(reading.rule.limit_list(), [&](const Limit& limit) {
+        return limit.key != Key::share_cap || check_cap(reading, limit);
+    });
+}
+
 bool end_rule(Reading& reading) {
     if (!reading.in_rule)
         return true;
@@ -48,11 +85,11 @@ bool end_rule(Reading& reading) {
     const Rule& rule = reading.rule;
     if (rule.name.empty())
         return refuse_rule(reading, "a rule needs a name, as name = \"students\"");
-    if (rule.share != Share::nobody && rule.limit_count == 0)
+    if (rule.share != Share::nobody && std::ranges::none_of(rule.limit_list(), is_amount, &Limit::key))
         return refuse_rule(reading, "share needs a limit or a fraction");
     if (rule.share == Share::cgroup && rule.cgroup.empty())
         return refuse_rule(reading, "share = \"cgroup\" needs a cgroup: which ones?");
-    return reading.on_rule(reading.context, reading.rule, reading.error);
+    return check_caps(reading) && reading.on_rule(reading.context, reading.rule, reading.error);
 }
 
 bool begin_rule(Reading& reading, const cuslice_toml_item& item) {
@@ -133,57 +170,41 @@ constexpr KeyOfValues kKeysOfValues[] = {
     {"executable", &Rule::executable, true},
 };
 
-// Empty: every GPU.
-bool same_gpu(std::string_view a, std::string_view b) {
-    if (a.empty() || b.empty())
-        return a.empty() == b.empty();
-    GpuSelector first, second;
-    Reason unused;
-    const bool known = parse_gpu_selector(a, first, unused) && parse_gpu_selector(b, second, unused);
-    return known && first.same_as(second);
-}
-
-bool has_limit(const Rule& rule, std::string_view gpu) {
-    for (const Limit& limit : rule.limit_list())
-        if (same_gpu(limit.gpu, gpu))
-            return true;
-    return false;
-}
-
 bool refuse_key(Reading& reading, const cuslice_toml_item& item, std::string_view gpu) {
     if (!gpu.empty())
-        return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+        return refuse(reading, item, kCeilingForm);
     return refuse(reading, item,
-                  "no such key; a rule has name, user, group, cgroup, executable, share, limit, fraction and gpu.X");
+                  "no such key; a rule has name, user, group, cgroup, executable, share, limit, fraction, time-share, "
+                  "time-share-cap and gpu.X");
 }
 
-bool check_limit(Reading& reading, const cuslice_toml_item& item, Key key, std::string_view value) {
+bool read_number(Reading& reading, const cuslice_toml_item& item, Key key, std::string_view value, uint64_t& number) {
     const bool right_kind = item.kind == CUSLICE_TOML_STRING || is_number(item);
     if (!right_kind)
         return refuse(reading, item, "a number or a string is needed");
     Reason why;
-    uint64_t unused = 0;
     bool automatic = false;
-    if (!parse_value(key, value, unused, automatic, why))
+    if (!parse_value(key, value, number, automatic, why))
         return refuse(reading, item, why);
     return !has_plus_context(value) || refuse(reading, item, "+context can't be had in a rule");
 }
 
 bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_view key, std::string_view gpu) {
-    const KeyTraits* const traits = find_key(key);
-    const bool is_ceiling = traits != nullptr && traits->may_be_ceiling;
-    if (!is_ceiling)
+    const CeilingWord* const word = std::ranges::find(kCeilingWords, key, &CeilingWord::name);
+    if (word == std::end(kCeilingWords))
         return refuse_key(reading, item, gpu);
     const std::string_view value(item.value, item.value_size);
-    if (!check_limit(reading, item, traits->key, value))
+    uint64_t number = 0;
+    if (!read_number(reading, item, word->key, value, number))
         return false;
     Rule& rule = reading.rule;
-    if (has_limit(rule, gpu))
+    if (find_limit(rule, word->key, gpu) != nullptr)
         return refuse(reading, item, "given twice for the same GPU: keep one");
     if (rule.limit_count == Rule::kMaxLimits)
         return refuse(reading, item, "more than 64 ceilings in one rule");
     Limit& limit = rule.limits[rule.limit_count++];
-    limit.key = traits->key;
+    limit.key = word->key;
+    limit.number = number;
     limit.gpu.assign(gpu);
     limit.value.assign(value);
     limit.line = item.line;
@@ -195,7 +216,7 @@ bool read_limit(Reading& reading, const cuslice_toml_item& item, std::string_vie
 // rule.gpu, rule.gpu.X and rule.gpu.X.limit
 bool read_gpu(Reading& reading, const cuslice_toml_item& item) {
     if (item.depth > 4)
-        return refuse(reading, item, "a rule's ceiling is a fraction or a limit");
+        return refuse(reading, item, kCeilingForm);
     if (item.depth == 4)
         return read_limit(reading, item, item.path[3], item.path[2]);
     if (!is_table(item))

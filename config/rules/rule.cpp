@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/rules/rule.h"
 
+#include <algorithm>
+
 #include "config/rules/accounts.h"
 #include "config/rules/glob.h"
 #include "config/text_file.h"
@@ -55,6 +57,10 @@ bool Values::add(std::string_view value) {
         return false;
     text_ = longer;
     return true;
+}
+
+std::string_view word_of(const Limit& limit) {
+    return std::ranges::find(kCeilingWords, limit.key, &CeilingWord::key)->name;
 }
 
 std::string_view fitting_cgroup(const Rule& rule, const Identity& identity) {

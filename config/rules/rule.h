@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule of the system: whom it is for, and the most memory that they may have.
+// One rule of the system: whom it is for, and the most memory and time that they may have.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +26,12 @@ class Values {
     FixedText<4096> text_;
 };
 
-/// A ceiling of a rule: fraction or limit, on every GPU or on one.
+/// A ceiling of a rule: an amount of memory, a share of time or its cap, on every GPU or on one.
 struct Limit {
     Key key = Key::limit;
     FixedText<64> gpu;  // empty: every one
     FixedText<64> value;
+    uint64_t number = 0;            // as parse_value() (value.h) has read it
     unsigned line = 0, column = 0;  // of its key, from 1
 };
 
@@ -61,6 +62,21 @@ struct Rule {
 struct AccountFiles {
     std::string_view users, groups;
 };
+
+/// A setting whose ceiling a rule may have, under the rule's own word: `share` says there with whom a slice is shared.
+struct CeilingWord {
+    std::string_view name;
+    Key key;
+};
+inline constexpr CeilingWord kCeilingWords[] = {
+    {"fraction", Key::fraction},
+    {"limit", Key::limit},
+    {"time-share", Key::share},
+    {"time-share-cap", Key::share_cap},
+};
+
+/// The rule's word for a ceiling.
+std::string_view word_of(const Limit& limit);
 
 enum class Condition : uint8_t { none, user, group, cgroup, executable };
 

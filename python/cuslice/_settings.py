@@ -30,6 +30,9 @@ if TYPE_CHECKING:
         admission: Optional[str]
         wait: Optional[Union[bool, float, str]]
         dir: Optional[Path]
+        share: Optional[Fraction]
+        share_cap: Optional[Fraction]
+        share_quantum: Optional[Union[float, str]]
         log: Optional[Path]
         summary: Optional[Union[bool, str]]
         record: Optional[Path]
@@ -73,6 +76,9 @@ SETTINGS: Mapping[str, Setting] = {
     "admission": Setting("admission", "choice", False),
     "wait": Setting("wait", "switch-or-duration", False),
     "dir": Setting("dir", "absolute-folder", False),
+    "share": Setting("share", "percent", True),
+    "share_cap": Setting("share-cap", "percent", True),
+    "share_quantum": Setting("share-quantum", "duration", False),
     "log": Setting("log", "log", False),
     "summary": Setting("summary", "switch", False),
     "record": Setting("record", "absolute-file", False),

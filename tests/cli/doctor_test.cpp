@@ -104,8 +104,15 @@ TEST_CASE("doctor finds: a limit is for a GPU that is not there") {
 
 TEST_CASE("doctor finds: a variable of HAMi or MPS asks for what cuslice does not do") {
     Scene scene;
-    scene.set("CUDA_DEVICE_SM_LIMIT=50");
+    scene.set("CUDA_TASK_PRIORITY=1");
     CHECK(scene.found() == warning("unserved-variable"));
+}
+
+TEST_CASE("doctor finds: a limit of multiprocessors without the MPS server that would heed it") {
+    Scene scene;
+    scene.set("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50");
+    CHECK(scene.found() == warning("unserved-variable"));
+    CHECK(contains(scene.texts(), "--share gives a part of the GPU's time"));
 }
 
 TEST_CASE("doctor finds: there is no driver") {

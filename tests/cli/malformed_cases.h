@@ -19,6 +19,7 @@ struct Malformed {
 
 #define UNITS "use KiB, MiB, GiB or TiB (Ki and K are the same as KiB, and so on; KB, MB, GB, TB are powers of 1000)"
 #define FRACTION_FORM "a fraction is a number above 0 and at most 1, as 0.4, or a percentage, as 40%"
+#define PERCENT_FORM "a whole percent from 1% to 100% is needed, as 30% or 0.3"
 #define GPU_FORM "use its index (0), the start of its UUID (GPU-5f), its PCI id (0000:81:00.0) or * for every GPU"
 #define GPUS_FORM                                                                                                   \
     "use its index (0, or 0-2 for three), the start of its UUID (GPU-5f) or its PCI id (0000:81:00.0), divided by " \
@@ -164,6 +165,18 @@ inline constexpr Malformed kMalformed[] = {
     {Where::option, "--allocator=1=growth,0=", "--allocator: 0=: direct, growth or prealloc"},
     {Where::option, "--free=now", "--free: now: strict or deferred"},
     {Where::option, "--idle-release=10", "--idle-release: 10: no, or a time: 500ms, 10s, 5m; did you mean 10s"},
+    // Shares of time.
+    {Where::option, "--share=30", "--share: 30: " PERCENT_FORM "; did you mean 30%"},
+    {Where::option, "--share=0=30%,1=0.305", "--share: 1=0.305: " PERCENT_FORM},
+    {Where::option, "--share=0,3", "--share: 0,3: the decimal mark is a point: did you mean 0.3"},
+    {Where::variable, "CUSLICE_SHARE=half", "CUSLICE_SHARE: half: " PERCENT_FORM},
+    {Where::config_file, "[memory]\nshare = 30\n",
+     "%CONFIG%:2:1: memory.share: 30: " PERCENT_FORM "; did you mean 30%, in quotes"},
+    {Where::config_file, "share = \"30%\"\n",
+     "%CONFIG%:1:1: share: 30%: belongs in a table: [memory] for every GPU, or [gpu.0] for one"},
+    {Where::option, "--share-cap=50%", "--share-cap: 50%: it needs a share of that GPU, as --share 30%"},
+    {Where::option, "--share-quantum=50", "--share-quantum: 50: a time from 5ms to 500ms, as 20ms; did you mean 50ms"},
+    {Where::option, "--share-quantum=1s", "--share-quantum: 1s: a time from 5ms to 500ms, as 20ms"},
     {Where::option, "--gpus=x", "--gpus: x: 'x' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=0,", "--gpus: 0,: '' names no GPU: " GPUS_FORM},
     {Where::option, "--gpus=-1", "--gpus: -1: '-1' names no GPU: " GPUS_FORM},

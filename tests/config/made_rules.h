@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,17 @@ inline const GpuIdentity kGpu{0, "GPU-5f10", "0000:01:00.0"};
 inline const GpuIdentity kOther{1, "GPU-5f20", "0000:81:00.0"};
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
+/// "30/100 by --share -": weight, cap and origin on both GPUs; "-" where there is no share.
+inline std::string text_of_shares(const Settings& settings) {
+    const auto text_on = [&](const GpuIdentity& gpu) -> std::string {
+        const std::optional<TimeShare> share = share_for(settings, gpu);
+        if (!share)
+            return "-";
+        return std::to_string(share->weight) + "/" + std::to_string(share->cap) + " by " + std::string(share->origin);
+    };
+    return text_on(kGpu) + " " + text_on(kOther);
+}
+
 /// A machine in a folder: its rules, its users and groups, and what /proc says of this process.
 struct Made {
     Made() {
@@ -59,21 +71,33 @@ struct Made {
         REQUIRE(::chmod((folder.path() + "/rules.d").c_str(), 0755) == 0);
         return path;
     }
-    /// "4294967296 by CUSLICE_LIMIT", or the line that refuses.
-    std::string seen(const std::vector<std::string>& environment = {}, const GpuIdentity& gpu = kGpu,
-                     unsigned owner = ::geteuid()) {
+    bool load(Settings& settings, const std::vector<std::string>& environment, ConfigError& error,
+              unsigned owner = ::geteuid()) {
         std::vector<const char*> lines;
         for (const std::string& line : environment)
             lines.push_back(line.c_str());
         lines.push_back(nullptr);
+        const std::string system = folder.path() + "/system.toml";
+        return load_in_program(settings, lines.data(), open_module, {system.c_str(), folder.path().c_str(), owner},
+                               error);
+    }
+    /// "4294967296 by CUSLICE_LIMIT", or the line that refuses.
+    std::string seen(const std::vector<std::string>& environment = {}, const GpuIdentity& gpu = kGpu,
+                     unsigned owner = ::geteuid()) {
         Settings settings;
         ConfigError error;
-        const std::string system = folder.path() + "/system.toml";
-        if (!load_in_program(settings, lines.data(), open_module, {system.c_str(), folder.path().c_str(), owner},
-                             error))
+        if (!load(settings, environment, error, owner))
             return std::string(line_of(error).view());
         const Amount amount = amount_for(settings, gpu, 8 * kGiB);
         return std::to_string(amount.bytes) + " by " + std::string(amount.origin);
+    }
+    /// As text_of_shares() has them, or the line that refuses.
+    std::string shares(const std::vector<std::string>& environment = {}) {
+        Settings settings;
+        ConfigError error;
+        if (!load(settings, environment, error))
+            return std::string(line_of(error).view());
+        return text_of_shares(settings);
     }
     /// True if a rule with these conditions is for this process.
     bool fits(const std::string& conditions, bool with_limit = true) {

@@ -219,10 +219,10 @@ TEST_CASE("a mistake in a file of rules refuses everything, wherever it is, and 
               .ends_with(": 4GiB: given twice for the same GPU: keep one"));
     CHECK(refused(good + "headroom = \"4GiB\"\n") ==
           ":3:1: rule.headroom: 4GiB: no such key; a rule has name, user, group, cgroup, executable, share, limit, "
-          "fraction "
-          "and gpu.X");
+          "fraction, time-share, time-share-cap and gpu.X");
     CHECK(refused(good + "gpu.0.headroom = \"4GiB\"\n") ==
-          ":3:7: rule.gpu.0.headroom: 4GiB: a rule's ceiling is a fraction or a limit");
+          ":3:7: rule.gpu.0.headroom: 4GiB: a rule's ceiling is a fraction, a limit, a time-share or a "
+          "time-share-cap");
     CHECK(refused(good + "gpu.x.limit = \"4GiB\"\n").starts_with(":3:5: rule.gpu.x: "));
     CHECK(refused(good + "user = 1001\n") == ":3:1: rule.user: 1001: a string or an array of strings is needed");
     CHECK(refused(good + "user = []\n") == ":3:1: rule.user: []: a string or an array of strings is needed");

@@ -423,7 +423,7 @@ class Rows(unittest.TestCase):
         client.write_text("#!/bin/sh\nexit 0\n")
         client.chmod(0o755)
         for words in [STATIC], [client, "run"]:
-            self.assertEqual(machine.run(words, CUDA_DEVICE_SM_LIMIT="50").stderr, "")
+            self.assertEqual(machine.run(words, CUDA_TASK_PRIORITY="1").stderr, "")
 
     @by_each_way
     def test_an_environment_that_was_cleared(self, way):
