@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "policy/lease/change.h"
 #include "policy/lease/members.h"
-#include "policy/lease/published.h"
 #include "policy/lease/queue.h"
 #include "policy/lease/schedule.h"
 
@@ -15,6 +15,20 @@ namespace {
 // A gate that was not shown because its process was killed before is shown by whoever looks next. Nobody sleeps for
 // more quanta than these beyond its place in the queue.
 constexpr uint64_t kMostAsleep = 2;
+
+Reason reason_of(Changed changed) {
+    switch (changed) {
+        case Changed::yes:
+            return Reason::none;
+        case Changed::refused:
+            return Reason::no_place;
+        case Changed::damaged:
+            return Reason::damaged;
+        case Changed::crowded:
+            return Reason::crowded;
+    }
+    return Reason::none;
+}
 
 }  // namespace
 
@@ -51,38 +65,14 @@ bool Lease::is_in() const { return place_ != kNoPlace; }
 // A file may lose its place, by a write of somebody else's or by a mistake about its life.
 template <typename Step>
 Reason Lease::do_step(Step step) {
-    constexpr unsigned kTries = 1000;
-    for (unsigned i = 0; i < kTries; i++) {
-        uint64_t seen = 0;
-        if (!read_current(*file_, &state_, &seen) || !is_whole(state_))
-            return Reason::damaged;
-        if (is_in() && state_.members[place_].presence != self_.presence)
-            return Reason::no_place;
-        step();
-        bool again = false;
-        const Reason reason = publish(seen, &again);
-        if (!again)
-            return reason;
-    }
-    return Reason::crowded;
-}
-
-Reason Lease::publish(uint64_t seen, bool* again) {
-    if (!is_current(*file_, seen, state_)) {
-        const Replaced replaced = replace_current(*file_, state_, seen, self_.presence, *surroundings_);
-        *again = replaced == Replaced::no;
-        if (replaced == Replaced::no_buffer)
-            return Reason::crowded;
-    }
-    if (!*again)
-        show_gates();
-    return Reason::none;
-}
-
-void Lease::show_gates() {
-    for (uint32_t i = 0; i < kMembers; i++)
-        if (show_gate(file_->gates[i], state_.members[i].gate))
-            surroundings_->wake(file_->gates[i]);
+    const bool in = is_in();
+    const Changed changed = change(*file_, state_, self_.presence, *surroundings_, [&] {
+        const bool has_place = !in || state_.members[place_].presence == self_.presence;
+        if (has_place)
+            step();
+        return has_place;
+    });
+    return reason_of(changed);
 }
 
 void Lease::open_for_good() {
@@ -109,7 +99,7 @@ bool Lease::join(uint64_t job, const Share& share) {
         const uint32_t index = place_of_job(state_, job);
         place = index == kNoPlace ? kNoPlace : enter(state_, index, self_);
         if (place != kNoPlace)
-            lease::set_share(state_, index, share.gpu, share.weight, share.cap, surroundings_->now());
+            take_share(state_, index, share.gpu, share.weight, share.cap, surroundings_->now());
     });
     if (reason != Reason::none || place == kNoPlace)
         return false;
@@ -124,7 +114,7 @@ bool Lease::set_share(const Share& share) {
         return false;
     const Reason reason = do_step([&] {
         const uint32_t job = state_.members[place_].job;
-        lease::set_share(state_, job, share.gpu, share.weight, share.cap, surroundings_->now());
+        take_share(state_, job, share.gpu, share.weight, share.cap, surroundings_->now());
     });
     return reason == Reason::none;
 }

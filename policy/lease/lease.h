@@ -54,9 +54,10 @@ class Lease {
     void attach(File& file, Surroundings& surroundings, const Member& self);
     /// The number that the file has for a GPU; kNoPlace: it has no room for another one.
     uint32_t number_of_gpu(const char* uuid);
-    /// Enters this process in a job, with the job's share of a GPU. False: there is no room, or the file is damaged.
+    /// Enters this process in a job, with the job's share of a GPU unless it has one. False: there is no room, or the
+    /// file is damaged.
     bool join(uint64_t job, const Share& share);
-    /// Sets the job's share of a GPU, which it may not have used so far.
+    /// Gives the job a share of a GPU of which it has none yet.
     bool set_share(const Share& share);
     /// Passes on what it holds, and leaves the job.
     void leave();
@@ -89,8 +90,6 @@ class Lease {
   private:
     template <typename Step>
     Reason do_step(Step step) CUSLICE_REQUIRES(mutex_);
-    Reason publish(uint64_t seen, bool* again) CUSLICE_REQUIRES(mutex_);
-    void show_gates() CUSLICE_REQUIRES(mutex_);
     void open_for_good() CUSLICE_REQUIRES(mutex_);
     enum class Members : uint8_t { taking_part, all };
     void take_out_ended(Members members) CUSLICE_REQUIRES(mutex_);

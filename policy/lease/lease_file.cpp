@@ -129,17 +129,29 @@ bool open_lease(const UserFolder& where, const Terms& terms, OpenLease* out, Led
     return false;
 }
 
-bool open_lease_to_read(const UserFolder& where, OpenLease* out, LedgerError* why) {
+namespace {
+
+bool find_lease(const UserFolder& where, int protection, OpenLease* out, LedgerError* why) {
     for (unsigned number = 0; number < ledger::kMaxNames; number++) {
         if (!lease_path(where.path, where.user, number, out->path))
             break;
-        const Named named = look_at(where, out->path, PROT_READ);
+        const Named named = look_at(where, out->path, protection);
         if (named.is == Named::Is::ours)
             return take(named, out);
         if (named.is != Named::Is::anothers)
             break;
     }
     return ledger::set_text(why, "there is no lease in %s", where.path), false;
+}
+
+}  // namespace
+
+bool open_existing_lease(const UserFolder& where, OpenLease* out, LedgerError* why) {
+    return find_lease(where, PROT_READ | PROT_WRITE, out, why);
+}
+
+bool open_lease_to_read(const UserFolder& where, OpenLease* out, LedgerError* why) {
+    return find_lease(where, PROT_READ, out, why);
 }
 
 bool is_lost(const OpenLease& open) {

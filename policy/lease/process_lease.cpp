@@ -7,9 +7,6 @@ namespace cuslice::lease {
 
 namespace {
 
-// Stands in a presence's number where a ledger's has its GPU's mark.
-constexpr char kMark[] = "lease";
-
 Member member_of(const ledger::Presence& presence) {
     Member self{};
     self.presence = presence.id();
@@ -27,7 +24,7 @@ bool ProcessLease::open(const char* folder, const Terms& terms, LedgerError* why
         return true;
     const int saved_errno = errno;
     const bool entered = ledger::make_folder(folder, why) && folder_.enter(folder, why) &&
-                         folder_.keep_presence(kMark, ledger::Presence::Lasts::until_exec, why);
+                         folder_.keep_presence(kPresenceMark, ledger::Presence::Lasts::until_exec, why);
     const bool opened = entered && open_lease(folder_.where(), terms, &open_, why);
     if (opened) {
         surroundings_.look_in(folder_.where());

@@ -91,20 +91,29 @@ uint32_t number_of_gpu(State& state, const char* uuid) {
     return kNoPlace;
 }
 
+uint32_t find_job(const State& state, uint64_t id) {
+    const Job* const end = state.jobs + kJobs;
+    const Job* const job = std::find_if(state.jobs, end, [&](const Job& one) { return one.id == id; });
+    return job == end ? kNoPlace : index_of(state, *job);
+}
+
+uint32_t find_gpu(const State& state, const char* uuid) {
+    const Gpu* const end = state.gpus + kGpus;
+    const Gpu* const gpu = std::find_if(state.gpus, end, [&](const Gpu& one) { return strcmp(one.uuid, uuid) == 0; });
+    return gpu == end ? kNoPlace : static_cast<uint32_t>(gpu - state.gpus);
+}
+
 uint32_t place_of_job(State& state, uint64_t id) {
-    const auto find = [&](uint64_t wanted) {
-        const auto is = [&](const Job& job) { return job.id == wanted; };
-        return std::find_if(state.jobs, state.jobs + kJobs, is);
-    };
-    Job* job = find(id);
-    if (job != state.jobs + kJobs)
-        return index_of(state, *job);
-    job = find(0);
-    if (job == state.jobs + kJobs)
+    constexpr uint64_t kNobodys = 0;
+    const uint32_t found = find_job(state, id);
+    if (found != kNoPlace)
+        return found;
+    const uint32_t place = find_job(state, kNobodys);
+    if (place == kNoPlace)
         return kNoPlace;
-    *job = {};
-    job->id = id;
-    return index_of(state, *job);
+    state.jobs[place] = {};
+    state.jobs[place].id = id;
+    return place;
 }
 
 uint32_t enter(State& state, uint32_t job, const Member& self) {
@@ -137,6 +146,13 @@ void set_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint32
     claim.weight = std::clamp(weight, 1u, kWhole);
     claim.cap = std::clamp(cap, 1u, kWhole);
     schedule(state, now);
+}
+
+void take_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint32_t cap, uint64_t now) {
+    if (uses(state.jobs[job], gpu))
+        schedule(state, now);
+    else
+        set_share(state, job, gpu, weight, cap, now);
 }
 
 void want(State& state, uint32_t member, uint64_t now) {

@@ -17,6 +17,9 @@ bool is_whole(const State& state);
 uint32_t number_of_gpu(State& state, const char* uuid);
 /// The job of this number, which is made where there is none; kNoPlace: there are kJobs others.
 uint32_t place_of_job(State& state, uint64_t id);
+/// The job's and the GPU's number; kNoPlace: there is none.
+uint32_t find_job(const State& state, uint64_t id);
+uint32_t find_gpu(const State& state, const char* uuid);
 /// Enters a process in a job; kNoPlace: there are kMembers others. `self`: its identity alone is taken.
 uint32_t enter(State& state, uint32_t job, const Member& self);
 /// Takes a process out, at its end or once it has ended, and its job with the last one.
@@ -24,6 +27,8 @@ void leave(State& state, uint32_t member, uint64_t now);
 
 /// Sets the job's weight and cap on a GPU, in percent, from 1 to kWhole.
 void set_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint32_t cap, uint64_t now);
+/// The same where the job has no share of the GPU yet. Of one that has, the share may have been changed since.
+void take_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint32_t cap, uint64_t now);
 
 /// A thread of the member stands at the gate. Nothing changes where one does already.
 void want(State& state, uint32_t member, uint64_t now);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "policy/lease/edit.h"
 #include "tests/allowed.h"
 #include "tests/catch.h"
 #include "tests/policy/lease/place.h"
@@ -133,6 +134,18 @@ void pass_by_stopped_holder(Scene& scene) {
     waitpid(holder, nullptr, 0);
 }
 
+// Changes its own job's share, as somebody who is no member would.
+void edit_share(Scene& scene) {
+    const auto self = lease_place();
+    require(self->join(scene.folder, kFirstJob));
+    SteppedChild::from_here();
+    lease::LeaseEditor editor;
+    require(editor.open(scene.folder.path.c_str(), nullptr));
+    require(editor.set_share(kFirstJob, kUuid, {.weight = 10}) == lease::Edited::yes);
+    editor.close();
+    self->process.close();
+}
+
 }  // namespace
 
 TEST_CASE("killed before any step of its turn, a process leaves a lease that the next one gets") {
@@ -149,4 +162,12 @@ TEST_CASE("killed before any step of taking out a dead holder, a process leaves 
 
 TEST_CASE("standing still before any step of passing by a stopped holder, a process is passed by itself") {
     at_every_step(Fate::stands_still, 1, pass_by_stopped_holder);
+}
+
+TEST_CASE("killed before any step of changing a share, a process leaves a lease that the next one gets") {
+    at_every_step(Fate::killed, 1, edit_share);
+}
+
+TEST_CASE("standing still before any step of changing a share, a process is waited for by nobody") {
+    at_every_step(Fate::stands_still, 1, edit_share);
 }

@@ -196,13 +196,18 @@ TEST_CASE("each reason has words") {
         CHECK(strlen(text_of(reason)) > 0);
 }
 
-TEST_CASE("a weight that changes counts from the next round on") {
+TEST_CASE("a job's share is its first process's, on each GPU") {
     Machine machine({});
-    Process one(machine, 1), other(machine, 2);
+    Process one(machine, 1), other(machine, 1, 75);
+    const uint32_t second = one.lease->number_of_gpu("GPU-1");
     REQUIRE(one.lease->set_share({.gpu = 0, .weight = 75}));
+    REQUIRE(one.lease->set_share({.gpu = second, .weight = 20, .cap = 40}));
+    REQUIRE(other.lease->set_share({.gpu = second, .weight = 30}));
     CHECK_FALSE(one.lease->set_share({.gpu = kGpus}));
     CHECK_FALSE(one.lease->join(1, {.gpu = 0}));
     const auto state = std::make_unique<State>();
     REQUIRE(other.lease->read(state.get()));
-    CHECK(state->jobs[0].claims[0].weight == 75);
+    CHECK(state->jobs[0].claims[0].weight == 50);
+    CHECK(state->jobs[0].claims[second].weight == 20);
+    CHECK(state->jobs[0].claims[second].cap == 40);
 }
