@@ -203,11 +203,13 @@ Gpu emptiest(const Environment& environment, const Settings& settings, Machine& 
 
 int start_job(Environment& environment, const Settings& settings, Machine& machine, Selection& selection,
               const std::string& command) {
-    const Entry* alone = find(settings, Key::per_process);
-    const bool shares = !(alone && alone->number) && limits_anything(settings);
+    const bool alone = is_on(settings, Key::per_process);
+    const bool limits = !alone && limits_anything(settings);
+    // The lease of a GPU's time knows jobs by their names, also where no memory is shared.
+    const bool shares = limits || (!alone && shares_time(settings));
     const std::string outer = environment.get(kJobVariable).value_or("");
     // An outer job has its reservation, and this one lies within it.
-    const bool reserves = shares && outer.empty() && !admits_at_first_context(settings);
+    const bool reserves = limits && outer.empty() && !admits_at_first_context(settings);
     Start start(environment, settings, machine, command);
 
     int code = 0;
@@ -216,7 +218,7 @@ int start_job(Environment& environment, const Settings& settings, Machine& machi
         code = start.take_any(selection.gpus, reserves, &chosen);
         if (chosen)
             select_one(selection, *chosen);
-        if (chosen && shares)
+        if (chosen && limits)
             warn_unlimited(settings, selection.gpus.front());
     } else if (reserves) {
         const bool listed = selection.how == Selection::How::listed;

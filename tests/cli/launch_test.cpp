@@ -89,6 +89,28 @@ TEST_CASE("without any setting the library is still told that there is none, so 
           lines_of(with(plain, {"CUSLICE_SETTINGS=1", "LD_PRELOAD=" + kLibrary})));
 }
 
+TEST_CASE("a program with a share of a GPU's time is a job, also where nothing limits its memory") {
+    const Folder folder;
+    const Words plain = plain_environment(folder.path());
+    const auto job = [&](const Words& options, const Words& more = {}) {
+        const Words program = {"/bin/sh", "-c", "echo ${CUSLICE_JOB-none}; ls " + folder.path()};
+        const Outcome outcome =
+            run(launch(with({"--dir=" + folder.path() + "/ledgers"}, options), program), with(plain, more));
+        CHECK(outcome.err.empty());
+        return without_final_newline(outcome.out);
+    };
+    CHECK(job({}) == "none");
+    const std::string name = job({"--share=30%"});
+    CHECK(name != "none");
+    // Nothing is reserved for it, so there is no ledger.
+    CHECK(name.find_first_of("@\n") == name.npos);
+    CHECK(job({"--share=0=30%", "--gpus=all"}) != "none");
+    CHECK(job({"--share=30%", "--per-process"}) == "none");
+    CHECK(job({"--share=30%"}, {"CUSLICE_JOB=outer"}).starts_with("outer,"));
+    CHECK(job({}, {"CUDA_DEVICE_SM_LIMIT=30"}) != "none");
+    CHECK(job({}, {"CUDA_DEVICE_SM_LIMIT=100"}) == "none");
+}
+
 TEST_CASE(
     "where memory is to grow, the frameworks that take a pool at once are told so, unless somebody has told them") {
     const Folder folder;
