@@ -173,6 +173,7 @@ TEXTS: Mapping[str, Callable[[Any], str]] = {
     "limit": size_text,
     "size": size_text,
     "count": count_text,
+    "percent": fraction_text,
     "switch": switch_text,
     "duration": duration_text,
     "switch-or-duration": wait_text,

@@ -186,6 +186,8 @@ class Package(unittest.TestCase):
             ("log", "info", "--log=info"),
             ("record", pathlib.Path("/x.csv"), "--record=/x.csv"),
             ("idle_release", {0: 0.5, "GPU-5f": "2s"}, "--idle-release=0=500ms,GPU-5f=2s"),
+            ("share", 0.3, "--share=0.300000000"),
+            ("share", {0: 1, 1: "30%"}, "--share=0=1.000000000,1=30%"),
             ("allocator", {1: "growth"}, "--allocator=1=growth"),
             ("per_process", True, "--per-process=yes"),
             ("summary", False, "--summary=no"),
