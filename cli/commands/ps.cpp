@@ -42,6 +42,19 @@ const std::vector<Column<WaitingProcess>> kWaitingColumns = {
     {"OVERTAKEN", Align::right, [](const WaitingProcess& row, Form) { return Cell(std::to_string(row.past)); }},
 };
 
+const std::vector<Column<JobTime>> kTimeColumns = {
+    {"GPU", Align::left, [](const JobTime& row, Form) { return gpu_cell(row.gpu); }},
+    {"PID", Align::right, [](const JobTime& row, Form) { return Cell(std::to_string(row.pids.front())); }},
+    {"SHARE", Align::right, [](const JobTime& row, Form) { return Cell(share_text(row.share)); }},
+    {"CAP", Align::right, [](const JobTime& row, Form) { return Cell(cap_text(row.cap)); }},
+    {"HAD", Align::right, [](const JobTime& row, Form) { return Cell(time_text(row.had)); }},
+    {"WAITED", Align::right, [](const JobTime& row, Form) { return Cell(time_text(row.waited)); }},
+    {"NOW", Align::left, [](const JobTime& row, Form) { return Cell(row.state); }},
+    {"COMMAND", Align::flexible,
+     [](const JobTime& row, Form form) { return command_cell(row.command_line, "", form); }},
+    {"NAME", Align::left, [](const JobTime& row, Form) { return Cell(row.name); }},
+};
+
 std::vector<Column<Holder>> columns_of_holders() {
     std::vector<Column<Holder>> columns;
     for (const HolderColumn* column : ps_columns())
@@ -69,12 +82,14 @@ std::string as_table(const std::vector<Column<Row>>& columns, const std::vector<
 }
 
 std::string as_json(const Holders& found) {
-    Json list = Json::array(), waiting = Json::array();
+    Json list = Json::array(), waiting = Json::array(), times = Json::array();
     for (const WaitingProcess& row : found.waiting)
         waiting.push_back(json_of(row));
     for (const Holder& row : found.holding)
         list.push_back(json_of(row));
-    return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}});
+    for (const JobTime& row : found.times)
+        times.push_back(json_of(row));
+    return json_text({{"version", 1}, {"processes", list}, {"waiting", waiting}, {"times", times}});
 }
 
 // In one unit whatever the size: who reads logs looks for it.
@@ -140,6 +155,8 @@ int list_holders(const Invocation& invocation) {
         std::puts("No job or group holds or reserves anything here.");
     if (for_people && !found.waiting.empty())
         std::fputs(("\n" + as_table(kWaitingColumns, found.waiting, form)).c_str(), stdout);
+    if (for_people && !found.times.empty())
+        std::fputs(("\n" + as_table(kTimeColumns, found.times, form)).c_str(), stdout);
     return found.own_failed ? kNoGpu : 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuslice set: another limit for a job or a group that is running.
+// cuslice set: another limit for a job or a group that is running, or another share of a GPU's time for a job.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/ledger/ledger_files.h"
+#include "cli/ledger/set_share.h"
 #include "cli/settings/launcher_settings.h"
 #include "cli/text/exit_codes.h"
 #include "cli/text/report.h"
@@ -28,12 +29,24 @@ bool read_flags(const Invocation& invocation, Settings& settings, ConfigError& e
     return true;
 }
 
+bool is_of_time(Key key) { return key == Key::share || key == Key::share_cap; }
+
+bool has_any(const Settings& settings, bool (*is)(Key)) {
+    return std::ranges::any_of(settings.entries(), [&](const Entry& entry) { return is(entry.key); });
+}
+
+// All settings in effect but the new share: a cap alone has its share in the lease.
+bool load_all(Invocation invocation, Settings& all, ConfigError& error) {
+    std::erase_if(invocation.arguments.flags, [](const Flag& flag) { return is_of_time(flag.key); });
+    return load_launcher(all, invocation, error);
+}
+
 }  // namespace
 
 int set_limit(const Invocation& invocation) {
     ConfigError error;
     Settings wanted, all;
-    if (!read_flags(invocation, wanted, error) || !load_launcher(all, invocation, error))
+    if (!read_flags(invocation, wanted, error) || !load_all(invocation, all, error))
         return fail(error, kConfig);
     const Entry* group = find(wanted, Key::group);
     const std::string job = invocation.arguments.job;
@@ -43,16 +56,24 @@ int set_limit(const Invocation& invocation) {
             "set: name a group or a job: cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it",
             kUsage);
     const auto entries = wanted.entries();
-    if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return is_amount(entry.key); }))
-        return fail("set: a limit is needed: cuslice set " + std::string(group ? "--group " : "--job ") + name +
-                        " --limit SIZE",
+    const bool limits = has_any(wanted, is_amount), shares = has_any(wanted, is_of_time);
+    if (!limits && !shares)
+        return fail(group ? "set: a limit is needed: cuslice set --group " + name + " --limit SIZE"
+                          : "set: a limit or a share is needed: cuslice set --job " + name + " --limit SIZE",
                     kUsage);
+    if (group && shares)
+        return fail("set: a share of a GPU's time is a job's, and not a group's: --job NAME", kUsage);
     if (std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.plus_context; }))
         return fail("set: +context is settled when a program starts; give the size alone", kUsage);
     if (wanted.needs_index())
         return fail("set: name GPUs by the start of their UUID here, as cuslice ps shows them", kConfig);
 
     const std::string path = sharing_folder(all, invocation.environment);
+    if (shares) {
+        const int code = set_share(wanted, all, path, job);
+        if (code != 0 || !limits)
+            return code;
+    }
     unsigned changed = 0;
     bool asked = false;
     const LedgerFiles files(path);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuslice stats: what a running process's caches hold and have done.
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/ledger/cells.h"
 #include "cli/ledger/dead_stats.h"
+#include "cli/ledger/job_times.h"
 #include "cli/ledger/read_stats.h"
 #include "cli/settings/launcher_settings.h"
 #include "cli/text/command_line.h"
@@ -23,6 +26,24 @@ std::string text_of(uint64_t bytes) { return std::string(format_size(bytes)); }
 
 std::string ago(uint64_t milliseconds) {
     return std::to_string(milliseconds / 1000) + "." + std::to_string(milliseconds % 1000 / 100) + " s ago";
+}
+
+// Shares of the jobs that the process is in.
+std::vector<JobTime> times_of(const std::string& folder, int pid) {
+    std::vector<JobTime> times = read_job_times(folder, {});
+    std::erase_if(times, [&](const JobTime& job) { return std::ranges::find(job.pids, pid) == job.pids.end(); });
+    return times;
+}
+
+// Empty where it has no share of any GPU's time.
+std::string table_of(const std::vector<JobTime>& times) {
+    std::vector<std::vector<Cell>> rows = {{"GPU", "SHARE", "CAP", "HAD", "WAITED"}};
+    for (const JobTime& job : times)
+        rows.push_back(
+            {gpu_cell(job.gpu), share_text(job.share), cap_text(job.cap), time_text(job.had), time_text(job.waited)});
+    TableStyle style = style_of_output();
+    style.right = {1, 2, 3, 4};
+    return times.empty() ? "" : "\n" + format_table(rows, style);
 }
 
 std::string as_table(int pid, const ProcessStats& process) {
@@ -52,15 +73,18 @@ std::string as_table(int pid, const ProcessStats& process) {
                0);
 }
 
-std::string as_json(int pid, const ProcessStats& process) {
-    Json gpus = Json::array();
+std::string as_json(int pid, const ProcessStats& process, const std::vector<JobTime>& times) {
+    Json gpus = Json::array(), list = Json::array();
+    for (const JobTime& job : times)
+        list.push_back(json_of(job));
     for (const GpuStats& gpu : process.gpus)
         gpus.push_back(json_of(gpu));
     return json_text({{"version", 1},
                       {"pid", pid},
                       {"command", process.command},
                       {"command_line", json_of_words(process.command_line)},
-                      {"gpus", gpus}});
+                      {"gpus", gpus},
+                      {"times", list}});
 }
 
 }  // namespace
@@ -76,7 +100,9 @@ int show_statistics(const Invocation& invocation) {
     const ProcessStats process = read_stats(folder, pid);
     if (!process.failure.empty())
         return fail(process.failure, kNoGpu);
-    std::fputs((invocation.arguments.json ? as_json(pid, process) : as_table(pid, process)).c_str(), stdout);
+    const std::vector<JobTime> times = times_of(folder, pid);
+    const bool json = invocation.arguments.json;
+    std::fputs((json ? as_json(pid, process, times) : as_table(pid, process) + table_of(times)).c_str(), stdout);
     return 0;
 }
 

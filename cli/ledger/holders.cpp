@@ -138,12 +138,14 @@ Holders read_holders(const std::string& folder) {
         return std::tie(a.gpu, a.user, a.kind, a.name, a.pid) < std::tie(b.gpu, b.user, b.kind, b.name, b.pid);
     });
     number(granted, found);
+    found.times = read_job_times(folder, found.holding);
     return found;
 }
 
 Holders without_fakes(Holders found) {
     std::erase_if(found.holding, [](const Holder& row) { return is_fake_uuid(row.gpu); });
     std::erase_if(found.waiting, [](const WaitingProcess& row) { return is_fake_uuid(row.gpu); });
+    std::erase_if(found.times, [](const JobTime& row) { return is_fake_uuid(row.gpu); });
     std::erase_if(found.capacities, [](const auto& row) { return is_fake_uuid(row.first); });
     return found;
 }

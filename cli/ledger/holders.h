@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/ledger/holder.h"
+#include "cli/ledger/job_times.h"
 #include "cli/text/json.h"
 #include "policy/ledger/queue.h"
 
@@ -33,6 +34,7 @@ struct JobPeak {
 struct Holders {
     std::vector<Holder> holding;                 // by GPU, user, account and pid
     std::vector<WaitingProcess> waiting;         // by GPU and place in the queue
+    std::vector<JobTime> times;                  // of this user, by GPU and name
     std::map<std::string, uint64_t> capacities;  // of each GPU that has a ledger, in bytes, by UUID
     std::vector<std::string> failures;           // what could not be looked at, and why
     bool own_failed = false;                     // it is of this user's ledgers

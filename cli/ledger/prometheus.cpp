@@ -8,6 +8,7 @@
 
 #include "cli/ledger/users.h"
 #include "config/printable.h"
+#include "policy/lease/layout.h"
 #include "policy/ledger/total.h"
 
 namespace cuslice::cli {
@@ -30,7 +31,9 @@ std::string label(std::string_view name, std::string_view value) {
 // One metric, with all of its series: by their labels, as a series that comes twice makes a file invalid.
 class Gauge {
   public:
-    Gauge(const char* name, const char* help) : name_(name), help_(help) {}
+    enum class Unit : uint8_t { whole, nanoseconds };
+
+    Gauge(const char* name, const char* help, Unit unit = Unit::whole) : name_(name), help_(help), unit_(unit) {}
     void set(const std::string& labels, uint64_t value) { values_[labels] = value; }
     void add(const std::string& labels, uint64_t value) { values_[labels] = sum(values_[labels], value); }
 
@@ -44,13 +47,23 @@ class Gauge {
             lines += name;
             if (!labels.empty())
                 lines.append("{").append(labels).append("}");
-            lines.append(" ").append(std::to_string(value)).append("\n");
+            lines.append(" ").append(text_of(value)).append("\n");
         }
         return lines;
     }
 
   private:
+    // Prometheus counts time in seconds.
+    std::string text_of(uint64_t value) const {
+        constexpr uint64_t kSecond = 1'000'000'000;
+        if (unit_ == Unit::whole)
+            return std::to_string(value);
+        const std::string digits = std::to_string(kSecond + value % kSecond).substr(1);
+        return std::to_string(value / kSecond) + "." + digits;
+    }
+
     const char *name_, *help_;
+    const Unit unit_;
     std::map<std::string, uint64_t> values_;
 };
 
@@ -70,6 +83,10 @@ std::string prometheus_text(const Holders& found) {
     Gauge account_reserved("account_reserved_bytes", "What is reserved for the job.");
     Gauge account_limit("account_limit_bytes", "The limit of the job or group; no series without a limit.");
     Gauge processes("account_processes", "Processes of the job or group.");
+    Gauge share("job_share_percent", "The job's share of the GPU's time, among those who want it.");
+    Gauge cap("job_share_cap_percent", "The most of the GPU's time that the job has; no series without a cap.");
+    Gauge had("job_time_had_seconds", "Time that the job has had the GPU.", Gauge::Unit::nanoseconds);
+    Gauge waited("job_time_waited_seconds", "Time that the job has waited for its GPUs.", Gauge::Unit::nanoseconds);
     Gauge failures("ledger_failures", "Ledgers that could not be read.");
 
     for (const auto& [uuid, bytes] : found.capacities) {
@@ -112,11 +129,21 @@ std::string prometheus_text(const Holders& found) {
         waiting.add(label("gpu", row.gpu), 1);
         wanted.add(label("gpu", row.gpu), row.waiter.bytes);
     }
+    for (const JobTime& row : found.times) {
+        const std::string job = label("gpu", row.gpu) + "," + label("uid", std::to_string(row.user)) + "," +
+                                label("user", user_name(row.user)) + "," + label("name", row.name);
+        share.set(job, row.share);
+        if (row.cap != lease::kWhole)
+            cap.set(job, row.cap);
+        had.set(job, row.had);
+        waited.set(job, row.waited);
+    }
     failures.set("", found.failures.size());
 
     std::string text;
-    for (const Gauge* const gauge : {&capacity, &used, &committed, &jobs, &waiting, &wanted, &account_used,
-                                     &account_peak, &account_reserved, &account_limit, &processes, &failures})
+    for (const Gauge* const gauge :
+         {&capacity, &used, &committed, &jobs, &waiting, &wanted, &account_used, &account_peak, &account_reserved,
+          &account_limit, &processes, &share, &cap, &had, &waited, &failures})
         text += gauge->text();
     return text;
 }

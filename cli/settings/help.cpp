@@ -171,13 +171,17 @@ yours can't be read, or a node doesn't answer; 78 invalid setting.
 
 constexpr std::string_view kSet = R"(Usage: cuslice set --group NAME --limit SIZE
        cuslice set --job NAME --limit SIZE
+       cuslice set --job NAME --share PERCENT [--share-cap PERCENT]
 
 Changes the limit of one of your groups or jobs, named as in cuslice ps, on
 every GPU, or on one with GPU-5f=4GiB. It applies to running programs from
-their next allocation; no memory is taken away.
+their next allocation; no memory is taken away. The share of a GPU's time can
+be changed of a job that was started with one, from its next turn on; that is
+not measured on a GPU.
 
 Examples:
   cuslice set --group lab --limit 8GiB
+  cuslice set --job 812-1f00c3aa --share 40%
   cuslice set --job 812-1f00c3aa --limit GPU-5f1c=2GiB
 )";
 

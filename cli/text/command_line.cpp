@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text/command_line.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 
+#include "cli/text/process_text.h"
 #include "config/brief_command.h"
 
 namespace cuslice::cli {
@@ -37,33 +34,11 @@ std::string joined(const Words& words) {
     return text;
 }
 
-std::string read_file(const std::string& path) {
-    constexpr size_t kMost = 4096;
-    std::string bytes(kMost, '\0');
-    const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0)
-        return {};
-    const ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
-    ::close(file);
-    bytes.resize(size > 0 ? static_cast<size_t>(size) : 0);
-    return bytes;
-}
-
 }  // namespace
 
 std::vector<std::string> read_command_line(const ledger::ProcessIdentity& process, unsigned owner) {
-    if (process.pid <= 0 || process.pid_namespace == 0)
-        return {};
-    if (process.pid_namespace != ledger::own_pid_namespace())
-        return {};
-    const std::string folder = "/proc/" + std::to_string(process.pid);
-    std::string bytes = read_file(folder + "/cmdline");
-    // Asked afterwards: what was read is of the process that is there now.
-    struct stat info {};
-    if (::stat(folder.c_str(), &info) != 0 || info.st_uid != owner)
-        return {};
-    if (!ledger::is_same_start(ledger::start_time_of(process.pid), process.start_time))
-        return {};
+    constexpr size_t kMost = 4096;
+    std::string bytes = read_process_text(process, owner, "cmdline", kMost);
     // A title that a process has given itself has more of them behind it.
     bytes.erase(bytes.find_last_not_of('\0') + 1);
     Words words;

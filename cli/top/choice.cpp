@@ -90,6 +90,11 @@ Snapshot chosen(const Snapshot& snapshot, const Choice& choice) {
             const std::string command = command_text(one.command_line, one.waiter.command, CommandDetail::line);
             return !matches(snapshot, {one.gpu, one.waiter.user, {}, one.waiter.pid, command}, choice.filter);
         });
+        std::erase_if(part.holders.times, [&](const JobTime& one) {
+            const std::string command = command_text(one.command_line, "", CommandDetail::line);
+            const int pid = one.pids.empty() ? 0 : one.pids.front();
+            return !matches(snapshot, {one.gpu, one.user, one.name, pid, command}, choice.filter);
+        });
         std::erase_if(part.caches, [&](const Cache& one) {
             const std::string command = command_text(one.command_line, one.command, CommandDetail::line);
             return !has(one.stats.uuid, choice.filter) && !has(command, choice.filter) &&

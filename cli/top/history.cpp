@@ -14,7 +14,25 @@ void append(std::vector<double>& values, double value) {
 
 }  // namespace
 
-void History::note(Snapshot& snapshot) {
+void History::note_times(std::vector<JobTime>& jobs, uint64_t now) {
+    decltype(had_) had;
+    const double passed = static_cast<double>(now - noted_);
+    for (JobTime& job : jobs) {
+        const auto key = std::tuple(job.gpu, job.user, job.name);
+        had[key] = job.had;
+        const auto before = had_.find(key);
+        if (before == had_.end() || passed <= 0)
+            continue;
+        // At its end a turn may have taken less than it seemed to take.
+        const uint64_t more = job.had - std::min(job.had, before->second);
+        job.recent = std::min(1.0, static_cast<double>(more) / passed);
+    }
+    had_ = std::move(had);
+    noted_ = now;
+}
+
+void History::note(Snapshot& snapshot, uint64_t now) {
+    note_times(snapshot.holders.times, now);
     std::map<std::string, Moments> of_gpus;
     for (GpuLoad& load : snapshot.gpus) {
         const Gpu& gpu = load.gpu;

@@ -167,7 +167,7 @@ bool NodeWatch::accept(std::string_view text) {
     std::optional<Snapshot> snapshot = parse_snapshot(document);
     if (!snapshot)
         return false;
-    history_.note(*snapshot);
+    history_.note(*snapshot, kernel_clock(CLOCK_MONOTONIC));
     latest_ = std::move(snapshot);
     document_ = std::move(document);
     failure_.clear();

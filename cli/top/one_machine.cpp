@@ -30,7 +30,7 @@ void OneMachine::look() {
     gpus_.ask();
     snapshot_ = look_(gpus_.latest());
     snapshot_.clock = time_of_day();
-    history_.note(snapshot_);
+    history_.note(snapshot_, kernel_clock(CLOCK_MONOTONIC));
 }
 
 void OneMachine::add_descriptors(std::vector<pollfd>& descriptors) const {

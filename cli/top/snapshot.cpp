@@ -103,6 +103,7 @@ Snapshot take_snapshot(const Settings& settings, const std::string& folder, cons
     snapshot.holders = read_holders(folder);
     sort_by_place(snapshot.holders.holding, snapshot.places);
     sort_by_place(snapshot.holders.waiting, snapshot.places);
+    sort_by_place(snapshot.holders.times, snapshot.places);
     snapshot.caches = read_caches(folder, snapshot.holders);
     return snapshot;
 }

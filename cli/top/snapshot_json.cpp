@@ -98,6 +98,12 @@ void add_waiting(const Json& row, Snapshot& snapshot) {
     snapshot.holders.waiting.push_back(one);
 }
 
+void add_time(const Json& row, Snapshot& snapshot) {
+    place_in(row, snapshot);
+    user_in(row, snapshot);
+    snapshot.holders.times.push_back(read_job_time(row));
+}
+
 // Reads the fields that a frame shows.
 void add_cache(const Json& row, Snapshot& snapshot) {
     Cache cache;
@@ -117,6 +123,7 @@ void add_cache(const Json& row, Snapshot& snapshot) {
 
 Json json_of(const Snapshot& snapshot) {
     Json gpus = Json::array(), processes = Json::array(), waiting = Json::array(), caches = Json::array();
+    Json times = Json::array();
     const auto add_place = [&](Json& row, const std::string& uuid) {
         const auto found = snapshot.places.find(uuid);
         const bool known = found != snapshot.places.end();
@@ -157,12 +164,18 @@ Json json_of(const Snapshot& snapshot) {
         add_place(row, cache.stats.uuid);
         caches.push_back(row);
     }
+    for (const JobTime& job : snapshot.holders.times) {
+        Json row = cli::json_of(job);
+        add_place(row, job.gpu);
+        times.push_back(row);
+    }
     const std::string failure = snapshot.gpus_known ? snapshot.gpus_failure : "the GPUs have not answered yet";
     return {{"version", kVersion},
             {"gpus", gpus},
             {"processes", processes},
             {"waiting", waiting},
             {"caches", caches},
+            {"times", times},
             {"gpus_failure", failure.empty() ? Json() : Json(failure)},
             {"failures", snapshot.holders.failures}};
 }
@@ -184,6 +197,10 @@ std::optional<Snapshot> parse_snapshot(const Json& document) {
             add_waiting(row, snapshot);
         for (const Json& row : read_list(document.at("caches")))
             add_cache(row, snapshot);
+        // Earlier ones have none.
+        if (document.contains("times"))
+            for (const Json& row : read_list(document.at("times")))
+                add_time(row, snapshot);
         // Earlier ones say it on stderr alone.
         if (document.contains("failures"))
             for (const Json& text : read_list(document.at("failures")))

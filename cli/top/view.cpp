@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -172,6 +173,39 @@ void add_waiting(const Snapshot& snapshot, const Look& look, Lines& lines) {
     add_section("WAITING", grid, look, lines);
 }
 
+// "37%" of the time since the last frame.
+std::string recent_text(const JobTime& job) {
+    constexpr double kWhole = 100;
+    return job.recent ? std::to_string(std::lround(*job.recent * kWhole)) + "%" : "-";
+}
+
+void add_times(const Snapshot& snapshot, const Look& look, Lines& lines) {
+    Grid grid({Column{"GPU", 0, false, 8},
+               {"USER", 1, false, 4},
+               {"PID", 0, true},
+               {"COMMAND", 0, false, 8, 0, 32},
+               {"SHARE", 0, true},
+               {"CAP", 3, true},
+               {"LATELY", 0, true},
+               {"HAD", 2, true},
+               {"WAITED", 4, true},
+               {"NOW", 5},
+               {"NAME", 6}});
+    for (const JobTime& job : snapshot.holders.times)
+        grid.add({{label_of(snapshot, job.gpu, look)},
+                  {shown(snapshot.user_called(job.user), look)},
+                  {job.pids.empty() ? "-" : std::to_string(job.pids.front())},
+                  {command_shown(job.command_line, "", look)},
+                  {share_text(job.share)},
+                  {cap_text(job.cap)},
+                  {recent_text(job)},
+                  {time_text(job.had)},
+                  {time_text(job.waited)},
+                  {shown(job.state, look)},
+                  {shown(job.name, look), Tone::faint}});
+    add_section("GPU TIME", grid, look, lines);
+}
+
 void add_caches(const Snapshot& snapshot, const Look& look, Lines& lines) {
     Grid grid({Column{"GPU", 0, false, 8},
                {"PID", 0, true},
@@ -201,6 +235,7 @@ void add_machine(const Snapshot& whole, const Look& look, const Choice& choice, 
     append_gpus(snapshot, look, lines);
     add_jobs(snapshot, look, choice, lines);
     add_waiting(snapshot, look, lines);
+    add_times(snapshot, look, lines);
     add_caches(snapshot, look, lines);
     for (const std::string& failure : snapshot.holders.failures)
         append_whole(shown(failure, look), 0, look, lines);

@@ -23,6 +23,7 @@ const SetUp kHealthy[] = {
     {{"--fake=1xh100", "--split=0=4"}, {}, {CUSLICE_TEST_DEVICE_CODE_SHARED}},
     {{"--fake=2xl4", "--split=1=8GiB+rest"}, {}},
     {{"--fake=1xrtx3090", "--group=lab", "--group-limit=8GiB"}, {}},
+    {{"--fake=2xl4", "--share=0=30%,1=70%", "--share-cap=80%", "--share-quantum=20ms"}, {}},
     {{"--fake=1xrtx4090", "--allocator=growth", "--idle-release=10s"}, {}},
     {{"--fake=1xv100-16g", "--allocator=prealloc", "--limit=2GiB"}, {}},
     {{"--fake=1xgb10"}, {}, {"/usr/bin/env"}},

@@ -186,4 +186,11 @@ TEST_CASE("config --explain refuses a mistake in the rules, as a program does") 
     CHECK(outcome.out.empty());
 }
 
+TEST_CASE("config --explain has the rule's own words for a share of time and its cap") {
+    const Rules rules("[[rule]]\nname = \"this\"\ntime-share = \"40%\"\ngpu.1.time-share-cap = \"80%\"\n");
+    const Outcome outcome = explain({"--explain", kOwnPid});
+    CHECK(contains(outcome.out, "\n*    time-share      40%    "));
+    CHECK(contains(outcome.out, "\n1    time-share-cap  80%    "));
+}
+
 }  // namespace cuslice::tests

@@ -51,23 +51,47 @@ TEST_CASE("top: the last moments of each GPU are kept, as many as a line shows, 
     History history;
     Snapshot snapshot = busy_machine();
     snapshot.gpus[0].gpu.sensors.busy = 50;
-    history.note(snapshot);
+    history.note(snapshot, 0);
     CHECK(snapshot.gpus[0].moments.used == std::vector{7000.0 / 16000});
     CHECK(snapshot.gpus[0].moments.busy == std::vector{0.5});
     CHECK(snapshot.gpus[1].moments.used.empty());  // nobody says how much is in use
     CHECK(snapshot.gpus[1].moments.busy.empty());
     for (size_t i = 0; i < 2 * History::kMost; ++i)
-        history.note(snapshot);
+        history.note(snapshot, 0);
     CHECK(snapshot.gpus[0].moments.used.size() == History::kMost);
     Snapshot without = snapshot;
     without.gpus.erase(without.gpus.begin());
-    history.note(without);
-    history.note(snapshot);
+    history.note(without, 0);
+    history.note(snapshot, 0);
     CHECK(snapshot.gpus[0].moments.used.size() == 1);
     // A load above the whole is the whole.
     snapshot.gpus[0].gpu.sensors.busy = 400;
-    history.note(snapshot);
+    history.note(snapshot, 0);
     CHECK(snapshot.gpus[0].moments.busy.back() == 1);
+}
+
+TEST_CASE("top: a job's part of the time since the last frame is what it had of it, and forgotten with the job") {
+    constexpr uint64_t kSecond = 1'000'000'000;
+    History history;
+    Snapshot snapshot;
+    snapshot.holders.times.resize(2);
+    snapshot.holders.times[0].name = "one";
+    snapshot.holders.times[1].name = "other";
+    const auto note = [&](uint64_t had, uint64_t now) {
+        snapshot.holders.times[0].had = had;
+        snapshot.holders.times[0].recent.reset();
+        history.note(snapshot, now);
+        return snapshot.holders.times[0].recent;
+    };
+    CHECK_FALSE(note(5 * kSecond, 10 * kSecond));
+    CHECK(note(6 * kSecond, 14 * kSecond) == 0.25);
+    CHECK(snapshot.holders.times[1].recent == 0.0);
+    CHECK(note(9 * kSecond, 16 * kSecond) == 1.0);
+    CHECK(note(8 * kSecond, 18 * kSecond) == 0.0);
+    CHECK_FALSE(note(8 * kSecond, 18 * kSecond));
+    Snapshot nobody;
+    history.note(nobody, 19 * kSecond);
+    CHECK_FALSE(note(9 * kSecond, 20 * kSecond));
 }
 
 }  // namespace cuslice::tests

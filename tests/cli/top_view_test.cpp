@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/top/choice.h"
 #include "cli/top/help.h"
 #include "config/split/identity.h"
 #include "tests/cli/made_up_machine.h"
@@ -59,6 +60,36 @@ TEST_CASE("top: a frame has GPUs, jobs, groups with their members, partitions, t
           "CACHES\n"
           "GPU  PID  COMMAND     LIVE     HELD     PEAK  MODE\n"
           "0    811  python   1000MiB  2000MiB  2500MiB  growth  ████████████▒▒▒▒▒▒▒▒▒▒▒▒░░░░░░\n");
+}
+
+TEST_CASE("top: jobs with a share of a GPU's time have a section, which a filter narrows and JSON has") {
+    Snapshot snapshot = busy_machine();
+    cli::JobTime job;
+    job.gpu = snapshot.gpus[0].gpu.uuid;
+    job.user = snapshot.holders.holding[0].user;
+    job.name = "77-00c0ffee";
+    job.pids = {811};
+    job.command_line = {"python", "train.py"};
+    job.share = 30;
+    job.cap = 40;
+    job.had = 12'300'000'000;
+    job.waited = 500'000'000;
+    job.state = "runs";
+    job.recent = 0.254;
+    snapshot.holders.times = {job};
+    const std::string frame = drawn(snapshot, {120, true});
+    CHECK(
+        contains(frame, "\nGPU TIME\nGPU  USER        PID  COMMAND          SHARE  CAP  LATELY     HAD  WAITED  NOW"));
+    CHECK(contains(frame,
+                   "\n0    4000000001  811  python train.py    30%  40%     25%  12.3 s   0.5 s  runs  77-00c0ffee\n"));
+    CHECK(contains(drawn(chosen(snapshot, {.filter = "train"}), {120, true}), "GPU TIME"));
+    CHECK_FALSE(contains(drawn(chosen(snapshot, {.filter = "a.out"}), {120, true}), "GPU TIME"));
+    CHECK(contains(drawn(snapshot, {40, true}), "30%"));
+    const auto read = parse_snapshot(cli::Json::parse(json_line(json_of(snapshot))));
+    REQUIRE(read);
+    REQUIRE(read->holders.times.size() == 1);
+    CHECK(read->holders.times[0].had == job.had);
+    CHECK_FALSE(contains(drawn(busy_machine(), {120, true}), "GPU TIME"));
 }
 
 TEST_CASE(

@@ -187,7 +187,7 @@ TEST_CASE("a command line that is not understood exits 64 with one line") {
     usage({"set", "--limit=4GiB"},
           "set: name a group or a job: cuslice set --group NAME --limit SIZE, or --job NAME as cuslice ps shows it");
     usage({"set", "--group=lab"}, "set: a limit is needed: cuslice set --group lab --limit SIZE");
-    usage({"set", "--job=x", "--fake=1xt4"}, "set: a limit is needed: cuslice set --job x --limit SIZE");
+    usage({"set", "--job=x", "--fake=1xt4"}, "set: a limit or a share is needed: cuslice set --job x --limit SIZE");
     usage({"set", "--job"}, "--job: a value is needed after it: --job NAME");
     usage({"stats"}, "stats: a process id is needed: cuslice stats PID");
     usage({"stats", "python"}, "python: a process id is needed: cuslice stats PID");
