@@ -40,6 +40,20 @@ std::string books_folder() {
     return usual_folder();
 }
 
+bool make_books_folder(std::string& error) {
+    const std::string folder = books_folder();
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+        error = system_error("can't make the folder of the fake GPU's books " + folder + " (CUSLICE_FAKE_DIR)");
+        return false;
+    }
+    if (folder == usual_folder() && !is_users_own(folder)) {
+        error = "can't use the folder of the fake GPU's books " + folder +
+                ": it is another user's, or no folder (CUSLICE_FAKE_DIR)";
+        return false;
+    }
+    return true;
+}
+
 bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::string& error) {
     const int flags = (create ? O_RDWR | O_CREAT : O_RDWR) | O_CLOEXEC | O_NOFOLLOW;
     lock_file_ = ::open((path + ".lock").c_str(), flags, 0600);
@@ -93,17 +107,7 @@ bool Books::map(const std::string& path, bool create, const GpuSpec* gpu, std::s
 }
 
 bool Books::open(const GpuSpec& gpu, std::string& error) {
-    const std::string folder = books_folder();
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-        error = system_error("can't make the folder of the fake GPU's books " + folder + " (CUSLICE_FAKE_DIR)");
-        return false;
-    }
-    if (folder == usual_folder() && !is_users_own(folder)) {
-        error = "can't use the folder of the fake GPU's books " + folder +
-                ": it is another user's, or no folder (CUSLICE_FAKE_DIR)";
-        return false;
-    }
-    return map(folder + "/" + uuid_text(gpu), true, &gpu, error);
+    return make_books_folder(error) && map(books_folder() + "/" + uuid_text(gpu), true, &gpu, error);
 }
 
 bool Books::open_existing(const std::string& path, std::string& error) { return map(path, false, nullptr, error); }

@@ -16,6 +16,8 @@ namespace cuslice::fake {
 
 /// The folder of the books: CUSLICE_FAKE_DIR, else /dev/shm/cuslice-fake-<uid>.
 std::string books_folder();
+/// Makes it if need be. False, and why: it can't be made, or the usual one is another user's.
+bool make_books_folder(std::string& error);
 
 /// Raises a number that several processes raise.
 inline void raise(std::atomic<uint32_t>& number, uint32_t to) {

@@ -74,7 +74,7 @@ bool start_timing(std::string& error) {
         return false;
     }
     static auto* client = new TimeClient;
-    if (!client->join(books_folder(), is_virtual, error))
+    if (!make_books_folder(error) || !client->join(books_folder(), is_virtual, error))
         return false;
     time_client = client;
     return true;

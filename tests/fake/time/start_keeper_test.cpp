@@ -49,3 +49,13 @@ TEST_CASE("a timekeeper has nothing of the program that started it") {
               close(file);
           }) == "");
 }
+
+TEST_CASE("work takes time in a folder that nobody has used yet") {
+    const Folder folder;
+    const std::string unused = folder.path() + "/unused";
+    const Environment timed = {{"CUSLICE_FAKE", "t4"}, {"CUSLICE_FAKE_COST", "*=1ms"}, {"CUSLICE_FAKE_DIR", unused}};
+    CHECK(in_child(timed, [&](const Report& report) {
+              EXPECT_EQUAL(cuInit(0), CUDA_SUCCESS);
+              EXPECT(keeper_of(unused) != 0);
+          }) == "");
+}
