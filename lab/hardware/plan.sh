@@ -18,8 +18,8 @@ fake_folder=$CHECK_BUILD/lib/cuslice/fake
 python=${GPU_CHECK_PYTHON:-python3}
 GiB=$((1 << 30)) MiB=$((1 << 20))
 
-# By worth: what a run that is cut short has lost is at the end. All together are at most 560 s (gpu_check_test.sh adds
-# them up).
+# By worth: what a run that is cut short has lost is at the end. All but the last together are at most 560 s
+# (gpu_check_test.sh adds them up); the last has what they have left, or a run of its own.
 steps() {
     cat <<'END'
 smoke 20 The first look
@@ -51,6 +51,7 @@ tensorflow_split 14 TensorFlow on a GPU split in two
 limit_cupy 14 CuPy: the limit, and led to the shared runtime
 limit_numba 12 Numba: the limit
 askers 26 Which modules ask for cuGetProcAddress
+share 120 Shares of a GPU's time
 END
 }
 
