@@ -13,6 +13,8 @@
 #
 #   COMPAT_PRESET=dev scripts/compat.sh jax    another build than release
 #   COMPAT_INSTALLED=/opt/cuslice scripts/compat.sh jax    what is installed there; nothing is built
+#   COMPAT_SHARE=50% scripts/compat.sh torch numba    with a share of the GPU's time, on fake GPUs that take time; without
+#                                                     what splits a GPU, of which there are no shares yet
 #
 #   scripts/compat.sh --ways                writes docs/results/compatibility/tensorflow-ways.md from a run of tensorflow-ways
 #   scripts/compat.sh --ways limit growth   only these recipes anew; the others keep their rows of the last run here
@@ -62,6 +64,14 @@ export CUSLICE_FAKE_DIR
 CUSLICE_FAKE_DIR=$(mktemp -d /dev/shm/cuslice-compat-XXXXXX)
 trap 'rm -rf "$CUSLICE_FAKE_DIR"' EXIT
 
+# With a share, launches go through hooks. Without that option, cuslice says so here, before anything is installed.
+if [ -n "${COMPAT_SHARE:-}" ]; then
+    "$cuslice" run --fake 1xt4 --share "$COMPAT_SHARE" -- true
+    export CUSLICE_SHARE=$COMPAT_SHARE CUSLICE_FAKE_COST=${CUSLICE_FAKE_COST:-*=20us}
+fi
+
+splits() { [ -z "${COMPAT_SHARE:-}" ]; }
+
 # An environment with exactly those packages. What was installed is noted last, so that a half is not taken for a whole.
 install() {
     local folder=build/compat/${folders[$1]:-$1} want=${packages[$1]}
@@ -77,8 +87,8 @@ install() {
 check_numba() {
     local python=build/compat/numba/bin/python recording=$CUSLICE_FAKE_DIR/numba.csv
     "$cuslice" run --fake 1xt4,1xlaptop-2g --limit 0=3GiB,1=1GiB --record "$recording" -- \
-        $python lab/compat/numba_slice.py 3072 1024 && $python lab/compat/recording.py "$recording" 6 &&
-        "$cuslice" run --fake 1xt4 --split 0=4 -- $python lab/compat/numba_slice.py 3776 3776 3776 3776
+        $python lab/compat/numba_slice.py 3072 1024 && $python lab/compat/recording.py "$recording" 6 || return
+    ! splits || "$cuslice" run --fake 1xt4 --split 0=4 -- $python lab/compat/numba_slice.py 3776 3776 3776 3776
 }
 
 check_gpustat() {
@@ -98,9 +108,10 @@ check_nvitop() {
 # With each form of PyTorch's own cache, over the driver's memory and over cuslice's cache, on two GPUs and on two parts of
 # one; and a rank on each part.
 check_torch() {
-    local allocator cache gpus bad=0
+    local allocator cache gpus machines=("2xt4 --limit 0=2GiB,1=1536MiB") bad=0
+    ! splits || machines+=("1xt4 --split 0=2GiB+1536MiB")
     for allocator in direct growth; do
-        for gpus in "2xt4 --limit 0=2GiB,1=1536MiB" "1xt4 --split 0=2GiB+1536MiB"; do
+        for gpus in "${machines[@]}"; do
             for cache in native expandable async none sharing; do
                 echo "--- PyTorch's cache: $cache; cuslice's allocator: $allocator; GPUs: $gpus"
                 # shellcheck disable=SC2086  # several words
@@ -109,9 +120,11 @@ check_torch() {
             done
         done
     done
-    echo "--- four ranks under torchrun, on four parts of one GPU"
-    "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
-        lab/compat/torch_ranks.py 3776 || bad=1
+    if splits; then
+        echo "--- four ranks under torchrun, on four parts of one GPU"
+        "$cuslice" run --fake 1xt4 --split 0=4 -- build/compat/torch/bin/torchrun --nproc-per-node 4 \
+            lab/compat/torch_ranks.py 3776 || bad=1
+    fi
     check_names torch || bad=1
     return "$bad"
 }
