@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes virtual_gpu/driver/functions.def from NVIDIA's headers, keeping the routes and splits that a person chose.
+"""Writes virtual_gpu/driver/functions.def from NVIDIA's headers, keeping the routes, splits and turns that a person chose.
 
   generate_functions.py --include DIR --stub libcuda.so [--extra FILE] [--check]
 
 DIR holds cudaTypedefs.h; the stub library gives the exported names; FILE lists names that only real drivers export (GL,
-EGL, VDPAU). A new function is written with the route and split `unlisted`, which does not compile:
+EGL, VDPAU). A new function is written with the route, split and turn `unlisted`, which does not compile:
 somebody has to decide.
 --check changes nothing and fails when the headers bring a function that the list does not have.
 """
@@ -17,7 +17,8 @@ import subprocess
 import sys
 
 LIST = pathlib.Path(__file__).resolve().parent.parent / "virtual_gpu/driver/functions.def"
-ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), (\w+), (\d+), (\w+), (\w+), (\w+)\)", re.M)
+UNLISTED = "unlisted, unlisted, unlisted"
+ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), (\w+), (\d+), (\w+), (\w+), (\w+), (\w+)\)", re.M)
 
 
 def split(symbol):
@@ -35,7 +36,7 @@ def main():
     args = args.parse_args()
 
     old = LIST.read_text() if LIST.exists() else ""
-    rows = {m[0]: (m[1], int(m[2]), m[3], f"{m[4]}, {m[5]}") for m in ROW.findall(old)}
+    rows = {m[0]: (m[1], int(m[2]), m[3], f"{m[4]}, {m[5]}, {m[6]}") for m in ROW.findall(old)}
     typedefs = re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", (args.include / "cudaTypedefs.h").read_text())
     versions = collections.defaultdict(list)
     for base, version, suffix in set(typedefs):
@@ -64,7 +65,7 @@ def main():
         out[name] = (base, 0, stream)
     head = old[: ROW.search(old).start()] if rows else ""
     body = "".join(
-        f"CUSLICE_FUNCTION({name}, {base}, {version}, {stream}, {rows[name][3] if name in rows else 'unlisted, unlisted'})\n"
+        f"CUSLICE_FUNCTION({name}, {base}, {version}, {stream}, {rows[name][3] if name in rows else UNLISTED})\n"
         for name, (base, version, stream) in sorted(out.items())
     )
     LIST.write_text(head + body + "#undef CUSLICE_FUNCTION\n#undef CUSLICE_PROTOTYPE\n")

@@ -12,7 +12,7 @@ import sys
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), \w+, (\d+), \w+, (\w+), \w+\)", re.M)
+ROW = re.compile(r"^CUSLICE_FUNCTION\((\w+), \w+, (\d+), \w+, (\w+), \w+, \w+\)", re.M)
 HOOK = re.compile(r"^CUSLICE_(?:HOOK(?:_\w+)?|CHECKED)\((cu\w+)[,)]", re.M)
 
 

@@ -7,11 +7,11 @@
 
 #include "fake/driver/unsupported.h"
 
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split)     \
-    extern "C" __attribute__((weak, visibility("default"))) int symbol(); \
-    extern "C" int symbol() {                                             \
-        static std::atomic<bool> said{false};                             \
-        return cuslice::fake::log_unsupported(#symbol, said);             \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) \
+    extern "C" __attribute__((weak, visibility("default"))) int symbol();   \
+    extern "C" int symbol() {                                               \
+        static std::atomic<bool> said{false};                               \
+        return cuslice::fake::log_unsupported(#symbol, said);               \
     }
 #include "virtual_gpu/driver/functions.def"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr bool legacy = false, per_thread = true;
 
 const Exported all[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) \
     {#symbol, #name, version, stream, reinterpret_cast<void*>(&::symbol)},
 #include "virtual_gpu/driver/functions.def"
 };

@@ -21,7 +21,7 @@ struct Form {
     bool per_thread;
 };
 constexpr bool legacy = false, per_thread = true;
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) {#symbol, #name, version, stream},
 constexpr Form kForms[] = {
 #include "virtual_gpu/driver/functions.def"
 };

@@ -12,7 +12,7 @@ namespace {
 
 // Both have a row for each name. No name needs an escape.
 constexpr const char* kFunctions[][2] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) {#symbol, #name},
 #include "virtual_gpu/driver/functions.def"
 };
 

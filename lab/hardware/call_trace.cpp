@@ -23,7 +23,7 @@
 
 extern "C" {
 // By number, as in functions.def: what is exported here, and NVIDIA's.
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) \
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) \
     extern const char check_stub_##symbol[] __asm__(#symbol);
 #include "virtual_gpu/driver/functions.def"
 __attribute__((visibility("hidden"))) const void* check_traced(unsigned number);
@@ -32,7 +32,7 @@ __attribute__((visibility("hidden"))) const void* check_traced(unsigned number);
 namespace {
 
 enum Number : unsigned {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) k_##symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) k_##symbol,
 #include "virtual_gpu/driver/functions.def"
     kCount
 };
@@ -42,7 +42,7 @@ struct Traced {
     const void* stub;
 };
 const Traced kTraced[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, check_stub_##symbol},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) {#symbol, check_stub_##symbol},
 #include "virtual_gpu/driver/functions.def"
 };
 

@@ -20,7 +20,7 @@
     .endm
 
     .set number, 0
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) in_order symbol
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) in_order symbol
     .macro in_order symbol
     traced \symbol, number
     .set number, number + 1

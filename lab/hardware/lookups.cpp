@@ -32,7 +32,7 @@ struct Row {
 constexpr bool legacy = false, per_thread = true, pass = false, hook = true,
                checked = false;  // passes through, as nothing is cached here
 constexpr Row kRows[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream, route},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) {#symbol, #name, version, stream, route},
 #include "virtual_gpu/driver/functions.def"
 };
 

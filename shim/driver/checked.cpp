@@ -7,7 +7,7 @@ namespace cuslice {
 // Returns the function that CUSLICE_CHECKED defines; null if the route isn't `checked`.
 static void* checked_of(Function function) {
     switch (function) {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_ROUTE_##route(symbol)
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_ROUTE_##route(symbol)
 #define CUSLICE_ROUTE_pass(symbol)
 #define CUSLICE_ROUTE_hook(symbol)
 #define CUSLICE_ROUTE_checked(symbol) \

@@ -14,7 +14,7 @@ namespace {
 
 // The library's exports for functions that don't pass through. A missing definition is a link error.
 void* const kExported[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_EXPORTED_##route(symbol),
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_EXPORTED_##route(symbol),
 #define CUSLICE_EXPORTED_pass(symbol) nullptr
 #define CUSLICE_EXPORTED_hook(symbol) reinterpret_cast<void*>(&::symbol)
 #define CUSLICE_EXPORTED_checked(symbol) reinterpret_cast<void*>(&::symbol)

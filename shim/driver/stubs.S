@@ -8,7 +8,7 @@
     resolver cuslice_resolve_checked_stub, cuslice_resolve_checked
 
     .set slot, 0
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) route symbol
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) route symbol
 .macro pass symbol
     .globl \symbol
     passed_through \symbol, cuslice_driver_slots, slot, cuslice_resolve_driver_stub

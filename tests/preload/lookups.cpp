@@ -32,7 +32,7 @@ Answer parse_answer(const std::string& line) {
 std::set<std::string> symbols_of_route(const std::string& route) {
     std::set<std::string> all;
     const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
-    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + ", \\w+\\)");
+    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + ", \\w+, \\w+\\)");
     for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
         all.insert((*it)[1]);
     return all;

@@ -121,7 +121,7 @@ std::set<std::string> functions_of(const std::vector<Line>& lines) {
 }
 
 std::set<std::string> translated_functions() {
-    static const std::regex entry("^CUSLICE_FUNCTION\\((cu\\w+),.*, (own|device_\\d|context)\\)");
+    static const std::regex entry("^CUSLICE_FUNCTION\\((cu\\w+),.*, (own|device_\\d|context), \\w+\\)");
     std::set<std::string> names;
     std::ifstream list(CUSLICE_TEST_FUNCTIONS);
     for (std::string line; std::getline(list, line);) {

@@ -13,7 +13,7 @@ namespace cuslice {
 
 // The driver's functions as an index into the table below, e.g. Function::cuMemAlloc_v2.
 enum class Function : uint16_t {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) symbol,
 #include "virtual_gpu/driver/functions.def"
 };
 
@@ -25,14 +25,16 @@ struct FunctionRow {
     int version = 0;
     bool per_thread = false;
     Route route = Route::pass;
+    bool gated = false;  // it waits for its job's turn
 };
 
 // For what is worked out when this is compiled. Whoever needs a part of it at run time makes a table of that.
 inline constexpr auto kFunctionRows = [] {
     using enum Route;
-    constexpr bool legacy = false, per_thread = true;
+    constexpr bool legacy = false, per_thread = true, free = false, gated = true;
     return std::to_array<FunctionRow>({
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream, route},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) \
+    {#symbol, #name, version, stream, route, turn},
 #include "virtual_gpu/driver/functions.def"
     });
 }();
@@ -47,21 +49,25 @@ consteval auto table_of_functions(Of of) {
     return all;
 }
 
-// The functions that have a route, in the list's order.
-template <Route kRoute>
-consteval auto functions_of_route() {
+// The functions whose rows are so, in the list's order.
+template <auto kIs>
+consteval auto functions_where() {
     constexpr auto count = [] {
         size_t all = 0;
         for (const FunctionRow& row : kFunctionRows)
-            all += row.route == kRoute;
+            all += kIs(row);
         return all;
     }();
     std::array<Function, count> found{};
     size_t next = 0;
     for (size_t i = 0; i < kFunctionCount; i++)
-        if (kFunctionRows[i].route == kRoute)
+        if (kIs(kFunctionRows[i]))
             found[next++] = static_cast<Function>(i);
     return found;
+}
+template <Route kRoute>
+consteval auto functions_of_route() {
+    return functions_where<[](const FunctionRow& row) { return row.route == kRoute; }>();
 }
 
 struct FunctionInfo {

@@ -45,7 +45,7 @@ void take_place(Function function, void* ours) {
 
 void install_split() {
     split().set_installed();
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_SPLIT_##split(symbol)
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_SPLIT_##split(symbol)
 #define CUSLICE_SPLIT_none(symbol)
 #define CUSLICE_SPLIT_own(symbol) \
     take_place(Function::symbol, reinterpret_cast<void*>(static_cast<decltype(&::symbol)>(&split_driver::symbol)));

@@ -7,7 +7,7 @@
 // The functions of this folder that take the driver's places: those whose split is `own` in the list.
 namespace cuslice::split_driver {
 
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) CUSLICE_DECLARE_##split(symbol)
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_DECLARE_##split(symbol)
 #define CUSLICE_DECLARE_own(symbol) extern decltype(::symbol) symbol;
 #define CUSLICE_DECLARE_none(symbol)
 #define CUSLICE_DECLARE_context(symbol)

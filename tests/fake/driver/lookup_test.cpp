@@ -24,7 +24,7 @@ struct Row {
 };
 constexpr bool legacy = false, per_thread = true;
 const Row rows[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) {#symbol, #name, version, stream},
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) {#symbol, #name, version, stream},
 #include "virtual_gpu/driver/functions.def"
 };
 

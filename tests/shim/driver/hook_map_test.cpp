@@ -17,7 +17,7 @@ namespace {
 /// Our exported function for this one of the driver's; null if it passes through.
 const void* exported(Function function) {
     static const void* const all[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) EXPORTED_##route(symbol),
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) EXPORTED_##route(symbol),
 #define EXPORTED_pass(symbol) nullptr
 #define EXPORTED_hook(symbol) reinterpret_cast<const void*>(&::symbol)
 #define EXPORTED_checked(symbol) EXPORTED_hook(symbol)

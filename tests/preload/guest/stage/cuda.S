@@ -11,7 +11,7 @@
     passed_through \name, stage_slots, slot, stage_resolve_stub
     .set slot, slot + 1
 .endm
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) stage symbol
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) stage symbol
 #include "virtual_gpu/driver/functions.def"
 
     object_notes

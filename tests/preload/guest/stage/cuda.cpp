@@ -4,7 +4,7 @@
 namespace {
 
 constexpr const char* kNames[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split) #symbol,
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) #symbol,
 #include "virtual_gpu/driver/functions.def"
 };
 constexpr size_t kCount = sizeof kNames / sizeof *kNames;
