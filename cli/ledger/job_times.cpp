@@ -41,7 +41,7 @@ class Reading {
         uint64_t seen = 0;
         there_ = opened && lease::read_current(*open.file, state_.get(), &seen) && lease::is_whole(*state_);
         lease::close_lease(&open);
-        surroundings_.look_in(folder_.where());
+        surroundings_.look_in(folder_);
         now_ = surroundings_.now();
     }
     ~Reading() { folder_.leave(false); }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 
 namespace cuslice {
 
@@ -23,6 +24,16 @@ void EventCount::wait(uint32_t seen) {
     waiting_.fetch_add(1, std::memory_order_seq_cst);
     while (now() == seen)
         syscall(SYS_futex, &count_, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    errno = saved_errno;
+}
+
+void EventCount::wait_for(uint32_t seen, uint32_t nanoseconds) {
+    const int saved_errno = errno;
+    const timespec length{0, static_cast<long>(nanoseconds)};
+    waiting_.fetch_add(1, std::memory_order_seq_cst);
+    if (now() == seen)
+        syscall(SYS_futex, &count_, FUTEX_WAIT_PRIVATE, seen, &length, nullptr, 0);
     waiting_.fetch_sub(1, std::memory_order_relaxed);
     errno = saved_errno;
 }

@@ -14,6 +14,8 @@ class EventCount {
     // Wakes everybody who waits; without any, it costs two atomic operations.
     void happened();
     void wait(uint32_t seen);
+    // The same, for so many nanoseconds at most, and less than a second. It may return early.
+    void wait_for(uint32_t seen, uint32_t nanoseconds);
 
   private:
     std::atomic<uint32_t> count_{0}, waiting_{0};

@@ -14,6 +14,7 @@ enum class LockRank : uint8_t {
     recording,         // the recording's file is made, with its first row
     record_numbers,    // what has numbers in a recording is written there
     trace_file,        // it is opened again, and mapped further: nothing is taken under it
+    turns,             // the lease is opened and joined
     lease,             // a step of the lease is made, and the kernel asked about others: nothing is taken under it
     joining,           // a GPU's accounts are joined in its ledger
     ledger,            // members move, stripe by stripe
@@ -25,6 +26,7 @@ enum class LockRank : uint8_t {
     deferred_frees,    // so does what was deferred; fences are dropped
     segment_heap,      // tables grow
     ended_statistics,  // from here to `graph_needs` nothing is taken under them but memory for tables
+    queued_work,
     captures,
     fences,
     visits,

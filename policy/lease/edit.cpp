@@ -32,7 +32,7 @@ bool LeaseEditor::open(const char* folder, LedgerError* why) {
     const bool opened = folder_.enter(folder, why) && open_existing_lease(folder_.where(), &open_, why) &&
                         folder_.keep_presence(kPresenceMark, ledger::Presence::Lasts::until_exec, why);
     if (opened)
-        surroundings_.look_in(folder_.where());
+        surroundings_.look_in(folder_);
     else
         close();
     return opened;

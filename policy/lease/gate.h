@@ -2,14 +2,19 @@
 #pragma once
 #include "policy/lease/layout.h"
 
-// A member's gate: a number that grows with each change, and two bits.
+// A member's gate: a number that grows with each change, and three bits.
 namespace cuslice::lease {
 
 inline constexpr uint64_t kOpen = 1;    // its threads may submit
 inline constexpr uint64_t kWanted = 2;  // somebody waits: it passes the lease on once nothing of it is queued
 
+inline constexpr uint64_t kCompany = 4;  // another job uses a GPU of its own: it may come to wait
+
 constexpr bool is_open(uint64_t gate) { return gate & kOpen; }
 constexpr bool is_wanted(uint64_t gate) { return gate & kWanted; }
+constexpr bool has_company(uint64_t gate) { return gate & kCompany; }
+/// True if a launch needn't look any further.
+constexpr bool goes_on_at_once(uint64_t gate) { return (gate & (kOpen | kWanted | kCompany)) == kOpen; }
 
 /// Sets each member's gate to what the jobs' phases ask for.
 void set_gates(State& state);

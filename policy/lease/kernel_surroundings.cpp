@@ -49,7 +49,7 @@ void KernelSurroundings::wake(Gate& gate) {
 Condition KernelSurroundings::condition_of(const Member& member) {
     const int saved_errno = errno;
     const ledger::ProcessIdentity process = ledger::process_of(member);
-    const ledger::Life life = ledger::life_of(where_, member.presence);
+    const ledger::Life life = ledger::life_of(where(), member.presence);
     Condition condition = Condition::runs;
     if (!ledger::lives(life, member.lock, process, ledger::Trusted::own))
         condition = Condition::ended;
@@ -61,14 +61,14 @@ Condition KernelSurroundings::condition_of(const Member& member) {
 
 bool KernelSurroundings::has_ended(uint64_t presence) {
     const int saved_errno = errno;
-    const bool ended = ledger::life_of(where_, presence) == ledger::Life::ended;
+    const bool ended = ledger::life_of(where(), presence) == ledger::Life::ended;
     errno = saved_errno;
     return ended;
 }
 
 void KernelSurroundings::forget(uint64_t presence) {
     const int saved_errno = errno;
-    ledger::remove_ended(where_, presence);
+    ledger::remove_ended(where(), presence);
     errno = saved_errno;
 }
 

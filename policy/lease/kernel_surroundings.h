@@ -6,10 +6,10 @@
 namespace cuslice::lease {
 
 /// The real ones: the kernel's clock and futexes, and /proc and presences in the ledgers' folder, which is there as
-/// long as this is.
+/// long as this is. One thread at a time looks there, as the lease has a lock.
 class KernelSurroundings : public Surroundings {
   public:
-    void look_in(const ledger::UserFolder& where) { where_ = where; }
+    void look_in(ledger::FolderPresence& folder) { folder_ = &folder; }
 
     uint64_t now() override;
     void sleep(const Gate& gate, uint64_t shown, uint64_t until) override;
@@ -19,7 +19,10 @@ class KernelSurroundings : public Surroundings {
     void forget(uint64_t presence) override;
 
   private:
-    ledger::UserFolder where_;
+    // The program may have closed the folder's descriptor since.
+    const ledger::UserFolder& where() { return folder_->look_again(); }
+
+    ledger::FolderPresence* folder_ = nullptr;
 };
 
 }  // namespace cuslice::lease

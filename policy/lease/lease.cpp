@@ -75,8 +75,14 @@ Reason Lease::do_step(Step step) {
     return reason_of(changed);
 }
 
+void Lease::stand_at(Gate& gate) {
+    gate_.store(&gate, std::memory_order_relaxed);
+    if (shown_in_)
+        shown_in_->store(&gate);
+}
+
 void Lease::open_for_good() {
-    gate_.store(&no_gate_, std::memory_order_relaxed);
+    stand_at(no_gate_);
     place_ = kNoPlace;
 }
 
@@ -104,7 +110,7 @@ bool Lease::join(uint64_t job, const Share& share) {
     if (reason != Reason::none || place == kNoPlace)
         return false;
     place_ = place;
-    gate_.store(&file_->gates[place], std::memory_order_relaxed);
+    stand_at(file_->gates[place]);
     return true;
 }
 
@@ -255,8 +261,12 @@ bool Lease::try_acquire(uint64_t deadline, Answer* answer, Pause* pause) {
 Answer Lease::acquire(uint64_t deadline) {
     Answer answer;
     Pause pause;
-    while (!try_acquire(deadline, &answer, &pause))
+    while (!try_acquire(deadline, &answer, &pause)) {
         await_change(pause.shown, pause.until);
+        // Its opener has entered the turn for this process.
+        if (held())
+            return {};
+    }
     return answer;
 }
 

@@ -52,6 +52,8 @@ class Lease {
   public:
     /// Takes part in the lease of this file. Both outlive this. `self`: the identity of this process.
     void attach(File& file, Surroundings& surroundings, const Member& self);
+    /// From now on the address of this process's gate stands in here too, for code that can't call held(). First.
+    void show_gate_in(std::atomic<Gate*>& place) { shown_in_ = &place; }
     /// The number that the file has for a GPU; kNoPlace: it has no room for another one.
     uint32_t number_of_gpu(const char* uuid);
     /// Enters this process in a job, with the job's share of a GPU unless it has one. False: there is no room, or the
@@ -76,6 +78,8 @@ class Lease {
     uint64_t gate() const { return gate_.load(std::memory_order_relaxed)->word.load(); }
     /// For the thread that hands the lease on: sleeps while the gate shows this, until then at most.
     void await_change(uint64_t shown, uint64_t until);
+    /// Ends that sleep, and all others at this process's gate.
+    void nudge() { surroundings_->wake(*gate_.load(std::memory_order_relaxed)); }
     /// Does all that is due, and returns when something is due next.
     uint64_t look();
 
@@ -90,6 +94,7 @@ class Lease {
   private:
     template <typename Step>
     Reason do_step(Step step) CUSLICE_REQUIRES(mutex_);
+    void stand_at(Gate& gate) CUSLICE_REQUIRES(mutex_);
     void open_for_good() CUSLICE_REQUIRES(mutex_);
     enum class Members : uint8_t { taking_part, all };
     void take_out_ended(Members members) CUSLICE_REQUIRES(mutex_);
@@ -102,6 +107,7 @@ class Lease {
     mutable Mutex mutex_{LockRank::lease};
     Gate no_gate_{kOpen};
     std::atomic<Gate*> gate_{&no_gate_};
+    std::atomic<Gate*>* shown_in_ = nullptr;
     File* file_ = nullptr;
     Surroundings* surroundings_ = nullptr;
     Member self_{};

@@ -27,7 +27,7 @@ bool ProcessLease::open(const char* folder, const Terms& terms, LedgerError* why
                          folder_.keep_presence(kPresenceMark, ledger::Presence::Lasts::until_exec, why);
     const bool opened = entered && open_lease(folder_.where(), terms, &open_, why);
     if (opened) {
-        surroundings_.look_in(folder_.where());
+        surroundings_.look_in(folder_);
         lease_.attach(*open_.file, surroundings_, member_of(folder_.presence()));
     } else {
         folder_.leave(true);

@@ -184,6 +184,8 @@ void report(State& state, uint32_t member, uint32_t gpu, uint64_t nanoseconds) {
 void pass(State& state, uint32_t member, uint64_t now) {
     Member& self = state.members[member];
     Job& job = state.jobs[self.job];
+    if (!self.busy)
+        return schedule(state, now);
     self.busy = 0;
     job.lent = job.phase == Phase::holding;
     end_if_nobody_is_busy(state, job, now);

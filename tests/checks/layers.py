@@ -16,7 +16,7 @@ import sys
 
 # Folders that a folder may include, besides itself. Longest prefix wins.
 POLICY = ["policy/base", "policy/budget", "policy/frameworks", "policy/ledger", "policy/allocator", "policy/trace", "policy/stats", "policy/lease"]
-GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/selection"]
+GPU = ["virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split", "virtual_gpu/gpu", "virtual_gpu/cache", "virtual_gpu/turns", "virtual_gpu/selection"]
 CLI = ["config", "config/uuid", "elf", *POLICY, *GPU]
 ROOMS = ["cli/text", "cli/launch", "cli/gpus", "cli/settings", "cli/ledger", "cli/top", "cli/doctor"]
 ALLOWED = {
@@ -38,6 +38,7 @@ ALLOWED = {
     "virtual_gpu/split": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/selection"],
     "virtual_gpu/gpu": ["config", "elf", *POLICY, "virtual_gpu/driver", "virtual_gpu/nvml", "virtual_gpu/split"],
     "virtual_gpu/cache": ["config", *POLICY, "virtual_gpu/driver", "virtual_gpu/gpu", "virtual_gpu/split"],
+    "virtual_gpu/turns": [*POLICY, "virtual_gpu/driver", "virtual_gpu/gpu", "virtual_gpu/cache"],
     "fake": ["elf", "virtual_gpu/driver", "config/uuid"],
     "shim/process": ["include", "config", *POLICY, *GPU],
     "shim": ["include", "config", *POLICY, *GPU, "shim/process"],

@@ -79,7 +79,7 @@ struct PlaceOf {
         self.pid = process.pid;
         self.pid_namespace = process.pid_namespace;
         self.start_time = process.start_time;
-        surroundings.look_in(presence.where());
+        surroundings.look_in(presence);
         lease->attach(*open.file, surroundings, self);
         REQUIRE(lease->join(lease::job_id(job), {lease->number_of_gpu(kUuid), 30, lease::kWhole}));
     }
