@@ -28,7 +28,7 @@ DECISION = re.compile(r"\b(?:if|for|while|case|catch)\b|&&|\|\||\?")
 ATOMIC = re.compile(r"\bstd::atomic\b|\bRelaxed<")
 # Above is a step back. A change that brings a figure down brings its ceiling down with it.
 CEILINGS = {
-    "decisions a line, library": 0.195,
+    "decisions a line, library": 0.19,
     "decisions per 100 tokens, library": 2.3,
     "tokens a line, library": 8.4,
     "files above 0.30 decisions a line": 1,

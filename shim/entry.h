@@ -74,6 +74,9 @@ inline constexpr struct InsideHook {
 // True for calls of the program's that blocks of a cache may be in.
 [[gnu::always_inline]] inline bool meets_caches() { return process().caches_anything() && !inside_hook; }
 
+// True for those that captures and ends of streams are followed by.
+[[gnu::always_inline]] inline bool meets_watched_work() { return process().watches_work() && !inside_hook; }
+
 // The map of all caches' blocks.
 inline ContextAllocator::Map& address_map() { return process().caches().map(); }
 

@@ -12,17 +12,21 @@ namespace cuslice {
 
 namespace {
 
-// The library's exports for functions that don't pass through. A missing definition is a link error.
+// The library's exports for functions that don't pass through in every process. A missing definition is a link error.
 void* const kExported[] = {
-#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_EXPORTED_##route(symbol),
-#define CUSLICE_EXPORTED_pass(symbol) nullptr
-#define CUSLICE_EXPORTED_hook(symbol) reinterpret_cast<void*>(&::symbol)
-#define CUSLICE_EXPORTED_checked(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_FUNCTION(symbol, name, version, stream, route, split, turn) CUSLICE_EXPORTED_##route##_##turn(symbol),
+#define CUSLICE_EXPORTED_pass_free(symbol) nullptr
+#define CUSLICE_EXPORTED_pass_gated(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_EXPORTED_hook_free(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_EXPORTED_hook_gated(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_EXPORTED_checked_free(symbol) reinterpret_cast<void*>(&::symbol)
+#define CUSLICE_EXPORTED_checked_gated(symbol) reinterpret_cast<void*>(&::symbol)
 #include "virtual_gpu/driver/functions.def"
 };
 
 constexpr auto kHooks = functions_of_route<Route::hook>();
 constexpr auto kChecked = functions_of_route<Route::checked>();
+constexpr auto kGated = functions_where<[](const FunctionRow& row) { return row.gated && row.route != Route::hook; }>();
 
 constinit HookMap the_map{};
 constinit std::atomic<bool> built{false};
@@ -38,7 +42,7 @@ const HookMap& hook_map() {
 }
 
 void HookMap::build() {
-    static_assert(kHooks.size() + kChecked.size() <= kMaxHooks);
+    static_assert(kHooks.size() + kChecked.size() + kGated.size() <= kMaxHooks);
     const auto add = [&](Function function, void* hook) {
         const void* real = physical_slot(function);
         if (!real)
@@ -56,10 +60,12 @@ void HookMap::build() {
             add(static_cast<Function>(i), filled_driver_slot(i));
     for (const Function hook : kHooks)
         add_exported(hook);
-    if (!process().may_cache())
-        return;
-    for (const Function checked : kChecked)
-        add_exported(checked);
+    if (process().may_cache())
+        for (const Function checked : kChecked)
+            add_exported(checked);
+    if (process().shares_time())
+        for (const Function gated : kGated)
+            add_exported(gated);
 }
 
 void* HookMap::hook_for(const void* real) const {

@@ -6,8 +6,8 @@
 
 namespace cuslice {
 
-// Maps the real driver's functions to ours: those whose route is `hook` and, where memory may be cached, those whose
-// route is `checked`.
+// Maps the real driver's functions to ours: those whose route is `hook`, where memory may be cached those whose route
+// is `checked`, and where time is shared those that are gated.
 class HookMap {
   public:
     static constexpr size_t kMaxHooks = 256;

@@ -74,6 +74,7 @@ bool detached_one_of_several(CUcontext context, Detach detach, CUresult* result)
 // The slice's memory is taken now, where it is to be taken at once.
 void new_context(VirtualGpu& gpu, CUcontext context, Contexts::Id id, CacheOfUnseen cache) {
     log_slice(gpu, context);
+    process().turns().use(gpu);
     if (!gpu.caches() || cache == CacheOfUnseen::left)
         return;
     uint64_t missing = 0;

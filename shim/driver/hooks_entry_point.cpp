@@ -3,6 +3,7 @@
 // are always right; then the pointer that came back is exchanged if one of our hooks stands before it. Everything else
 // is the driver's own pointer and costs nothing from then on.
 #include "shim/driver/export.h"
+#include "shim/driver/gates.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/newer_captures.h"
 #include "shim/driver/older_driver.h"
@@ -25,7 +26,7 @@ bool steps_round(const char* name, const void* real) {
 // Returns the stub to hand out for an unknown function that may begin a capture of which caches have to know; else
 // null.
 void* watched(const char* name, void* real) {
-    return process().may_cache() && begins_capture(name) ? newer_capture(real) : nullptr;
+    return (process().may_cache() || process().shares_time()) && begins_capture(name) ? newer_capture(real) : nullptr;
 }
 
 constinit std::atomic<bool> said_of[HookMap::kMaxHooks]{};
@@ -41,6 +42,19 @@ void report_refused(const char* name, int version) {
                          " Update cuslice, or run without it"));
 }
 
+constinit std::atomic<bool> said_of_launches{false};
+
+// Not refused, as the driver's own time slices go on: the job has more than its share, which is said.
+void report_unknown_launch(const char* name) {
+    if (said_of_launches.exchange(true, std::memory_order_relaxed))
+        return;
+    LogLine line;
+    log_line(LogLevel::warn, line.append("the driver has ", name,
+                                         ", in a form that this version of cuslice does not "
+                                         "know: what it starts does not wait for the job's share of the GPU's time. "
+                                         "Update cuslice"));
+}
+
 // Exchanges what the driver has answered for what the program is to have of it. False: it gets nothing.
 bool exchange(const char* symbol, void** pfn, int version, bool runtime) {
     if (!pfn || !*pfn)
@@ -53,6 +67,8 @@ bool exchange(const char* symbol, void** pfn, int version, bool runtime) {
     } else if (steps_round(symbol, *pfn)) {
         report_refused(symbol, version);
         return false;
+    } else if (process().shares_time() && is_unknown_launch(symbol, *pfn)) {
+        report_unknown_launch(symbol);
     }
     return true;
 }

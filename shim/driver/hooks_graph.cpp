@@ -3,6 +3,7 @@
 // what they need is read when they are instantiated and reserved before each launch.
 #include "shim/driver/counted_pool.h"
 #include "shim/driver/export.h"
+#include "shim/driver/gates.h"
 
 namespace cuslice {
 
@@ -72,8 +73,6 @@ CUresult reserved(Function function, const Bytes& bytes, Call call) {
 
 constexpr auto counted_launch = [](auto real, CUgraphExec graph, CUstream stream) {
     const auto call = [&] { return real(graph, stream); };
-    if (needs().empty())
-        return call();
     const HookEntry entry;
     if (!entry.counts())
         return call();
@@ -103,6 +102,16 @@ CUresult counted_instance(Real real, bool uploads, CUgraphExec* instance, CUgrap
     return result;
 }
 
+constexpr auto launch = [](auto real, CUgraphExec graph, CUstream stream) {
+    if (needs().empty())
+        return real(graph, stream);
+    const GatedLaunch turn(meant_by<real.function>(stream));
+    return counted_launch(real, graph, stream);
+};
+constexpr auto upload = [](auto real, CUgraphExec graph, CUstream stream) {
+    return needs().empty() ? real(graph, stream) : counted_launch(real, graph, stream);
+};
+
 bool uploads(unsigned long long flags) { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0; }
 
 constexpr auto instantiate = [](auto real, CUgraphExec* instance, CUgraph graph, auto... error) {
@@ -124,10 +133,10 @@ CUSLICE_HOOK(cuGraphInstantiateWithFlags, instance, graph, flags) {
     return counted_instance(CUSLICE_REAL(cuGraphInstantiateWithFlags), uploads(flags), instance, graph, flags);
 }
 
-CUSLICE_HOOK_FORM(cuGraphLaunch, counted_launch, graph, stream)
-CUSLICE_HOOK_FORM(cuGraphLaunch_ptsz, counted_launch, graph, stream)
-CUSLICE_HOOK_FORM(cuGraphUpload, counted_launch, graph, stream)
-CUSLICE_HOOK_FORM(cuGraphUpload_ptsz, counted_launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphLaunch, launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphLaunch_ptsz, launch, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphUpload, upload, graph, stream)
+CUSLICE_HOOK_FORM(cuGraphUpload_ptsz, upload, graph, stream)
 
 CUSLICE_HOOK(cuGraphExecDestroy, graph) {
     if (needs().empty())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that are captured into graphs: while there is one, caches neither wait for the GPU nor record events.
+// Streams that are captured into graphs: while there is one, nobody waits for the GPU or records an event.
 #include "shim/driver/export.h"
 #include "shim/entry.h"
 #include "virtual_gpu/driver/table.h"
@@ -11,7 +11,7 @@ namespace {
 CaptureTracker& tracker() { return process().caches().captures(); }
 
 constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
-    if (!meets_caches())
+    if (!meets_watched_work())
         return real(stream, arguments...);
     CaptureTracker& captures = tracker();
     captures.may_begin(stream, CaptureTracker::By::known);
@@ -22,7 +22,7 @@ constexpr auto begin = [](auto real, CUstream stream, auto... arguments) {
 
 // An error may have ended it, or not.
 constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
-    if (!meets_caches())
+    if (!meets_watched_work())
         return real(stream, graph);
     CaptureTracker& captures = tracker();
     const uint64_t moment = captures.moment();
@@ -33,7 +33,7 @@ constexpr auto end = [](auto real, CUstream stream, CUgraph* graph) {
 
 // Another thread may be asking whether the stream is still captured, of which the program knows nothing.
 constexpr auto destroy = [](auto real, CUstream stream) {
-    if (!meets_caches() || tracker().none_asked())
+    if (!meets_watched_work() || tracker().none_asked())
         return real(stream);
     CaptureTracker& captures = tracker();
     const uint64_t moment = captures.moment();

@@ -8,6 +8,7 @@
 #include "shim/driver/export.h"
 #include "shim/driver/hook_map.h"
 #include "shim/driver/recorded.h"
+#include "shim/driver/report.h"
 #include "shim/entry.h"
 #include "shim/log.h"
 #include "shim/long_wait.h"
@@ -159,6 +160,7 @@ Readiness load_and_report() {
     split().on_refusal = report_unsupported;
     split().on_bad_priority = report_bad_priority;
     process().on_new_context = new_context;
+    report_turns();
     watch_cancellation_types();
     const Readiness now = process().load();
     if (!reported.exchange(true, std::memory_order_acq_rel)) {

@@ -21,7 +21,7 @@ extern "C" {
 extern __attribute__((visibility("hidden"))) const char cuslice_newer_capture_stubs[];
 
 __attribute__((visibility("hidden"))) void* cuslice_newer_capture(unsigned index, CUstream stream) {
-    if (meets_caches())
+    if (meets_watched_work())
         process().caches().captures().may_begin(stream, CaptureTracker::By::unknown);
     return real_functions[index].load(std::memory_order_acquire);
 }

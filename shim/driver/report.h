@@ -40,6 +40,13 @@ void report_missing(const VirtualGpu& gpu, uint64_t bytes);
 // Says once, for those who asked for it (log = debug), why cuslice stats will find nothing of this process.
 void report_unpublished();
 
+// "GPU 0 …: the job has a share of 30% of the time: it had 12.3 s, and waited 3.4 s". False: the job has no share of it.
+bool append_time(LogLine& line, const VirtualGpu& gpu);
+
+// From now on it is said, once for each of these, which holder of the GPU's time was passed by and why, and why this
+// process shares none.
+void report_turns();
+
 // Says once into which file the program is recorded, for those who asked for it (log = info), and that and why it
 // ended.
 void report_recording();

@@ -206,6 +206,8 @@ void report_use() {
         return;
     note_holdings();
     for (const VirtualGpu& gpu : process().gpus()) {
+        if (LogLine time; append_time(time, gpu))
+            log_line(level, time);
         const uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
         if (!gpu.bound() || !gpu.measured() || most == 0)
             continue;

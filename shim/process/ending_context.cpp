@@ -34,7 +34,7 @@ void EndingContext::free_left_memory() {
 
 // First the cache: what it keeps is no longer handed out once the bytes are somebody else's to reserve.
 void EndingContext::ended() {
-    if (context_ && process_.caches_anything())
+    if (context_ && process_.watches_work())
         process_.caches().context_ended(context_);
     free_left_memory();
     if (counts_) {

@@ -64,6 +64,7 @@ bool Process::read_settings() {
         return false;
     gpu_state().sharing = plan_sharing(settings, environment.lines());
     may_cache_ = chooses_cache(settings);
+    shares_time_ = cuslice::shares_time(settings);
     return true;
 }
 
@@ -197,6 +198,8 @@ Slice Process::slice_of(const GpuIdentity& identity, uint64_t total) const {
     slice.allocator = choice.mode;
     slice.free = choice.free;
     slice.idle_release = choice.idle_release;
+    if (const auto time = share_for(settings(), identity))
+        slice.time = {.weight = time->weight, .cap = time->cap};
     if (choice.mode != AllocatorMode::direct && !slice.limited) {
         // All there is, none of it set aside; counted all the same.
         slice.limited = slice.takes_all = true;

@@ -14,6 +14,7 @@
 #include "virtual_gpu/gpu/virtual_gpu.h"
 #include "virtual_gpu/selection/framework_environment.h"
 #include "virtual_gpu/selection/program_gpus.h"
+#include "virtual_gpu/turns/turns.h"
 
 namespace cuslice {
 
@@ -90,13 +91,18 @@ class Process {
     // True if the settings have some GPU's freed memory kept, whether it is here or not. Known once the settings are,
     // which is long before the GPUs.
     bool may_cache() const { return may_cache_; }
+    // True if the settings give the program a share of some GPU's time, known as early.
+    bool shares_time() const { return shares_time_; }
     // True once some GPU's freed memory is kept.
     bool caches_anything() const { return features() & kCaching; }
     // True while allocations are written down.
     bool records() const { return features() & kRecording; }
     // All that an allocation may have to pass through, and kReady if readiness() is `ready`: for callers that can't
     // afford to ask twice. Without kReady it is to be asked.
-    enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4, kReady = 8 };
+    enum : unsigned char { kCaching = 1, kRecording = 2, kPlusContext = 4, kReady = 8, kSharingTime = 16 };
+    // True once the GPUs' work is looked at, by caches before memory is used again or to share time: so captures and
+    // ends of contexts are followed.
+    bool watches_work() const { return features() & (kCaching | kSharingTime); }
     unsigned char features() const { return features_.load(std::memory_order_acquire); }
     void stop_recording() { remove_features(kRecording); }
 
@@ -147,6 +153,7 @@ class Process {
     void leave();
 
     Caches& caches() { return caches_; }
+    Turns& turns() { return turns_; }
     Recording& recording() { return recording_; }
 
   private:
@@ -207,7 +214,7 @@ class Process {
     std::atomic<uint32_t> context_epoch_{1};
     std::atomic<int> nvml_{0};  // 0: not tried, 1: loaded, 2: none
     std::atomic<bool> gpus_open_{false};
-    bool may_cache_ = false, past_us_ = false;
+    bool may_cache_ = false, shares_time_ = false, past_us_ = false;
     bool told_frameworks_ = false;  // with the lock held
     MissedVariables missed_variables_;
     ConfigError error_;
@@ -216,6 +223,7 @@ class Process {
 
     ProgramGpus program_gpus_;  // where some are split, and NVML is there
     Caches caches_;
+    Turns turns_{caches_.work()};
     Recording recording_;
 
     // Raw storage, so that an unused library is pages of zeros and no constructor.

@@ -51,8 +51,12 @@ Contexts::Id Process::know_context(VirtualGpu* gpu, CUcontext context, CUdevice 
     Contexts& contexts = gpu_state().contexts;
     if (const Contexts::Id id = contexts.known_id(context))
         return id;
-    if (!gpu || !gpu->limited())
-        return contexts.id_of(context, device);
+    if (!gpu || !gpu->limited()) {
+        const Contexts::Id id = contexts.id_of(context, device);
+        if (gpu)
+            turns_.use(*gpu);
+        return id;
+    }
     const DisableCancellation uncancelled;
     const MakingContext making;
     DriverSteps(*gpu).charge_unseen_context();

@@ -36,11 +36,12 @@ void Process::after_fork_in_child() {
     the_lock_list.free_others();
     // The driver answers no call in a child. What it says is what the program is to hear, with nothing counted: a lock
     // of NVML's may be held by a thread that the child doesn't have.
-    the_process.remove_features(kCaching | kRecording | kPlusContext);
+    the_process.remove_features(kCaching | kRecording | kPlusContext | kSharingTime);
     the_process.limits_.store(false, std::memory_order_relaxed);
     the_process.recording_.forget();
     ContextAllocator::forget_thread();
     the_process.caches_.forget();
+    the_process.turns_.forget();
     gpu_state().visits.forget_all();
     for (int i = the_process.gpu_count(); i-- > 0;) {
         the_process.gpu(i).pools().forget();

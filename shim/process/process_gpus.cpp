@@ -260,12 +260,18 @@ bool Process::open_gpus() {
             features |= kCaching;
         if (opened.slice().plus_context)
             features |= kPlusContext;
+        if (opened.slice().time.weight)
+            features |= kSharingTime;
     }
     const std::string_view record = has_more_rights() ? std::string_view() : record_file(settings());
     if (!record.empty()) {
         recording_.start(record, is_on(settings(), Key::record_stacks), describe_row);
         features |= kRecording;
         limits = true;
+    }
+    if (features & kSharingTime) {
+        limits = true;
+        gpu_state().graph_needs.look_at_all();
     }
     limits_.store(limits, std::memory_order_relaxed);
     features_.fetch_or(static_cast<unsigned char>(features), std::memory_order_release);

@@ -56,6 +56,7 @@ class Caches final : public MemoryReclaimer, private CacheCommons {
     Publisher& publisher() { return publisher_; }
 
     ContextAllocator::Map& map() { return CacheCommons::map; }
+    constexpr Quiescence& work() { return quiescence; }
     CaptureTracker& captures() { return quiescence.captures; }
     Fences& fences() { return quiescence.fences; }
     Reach& reach() { return quiescence.reach; }

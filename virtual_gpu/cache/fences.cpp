@@ -147,7 +147,7 @@ std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait, bool
     return ask();
 }
 
-bool Fences::passed(Fence fence, bool wait) {
+CUresult Fences::status(Fence fence, bool wait) {
     auto* point = reinterpret_cast<Point*>(fence);
     for (;;) {
         // First: a context is not counted any more only after its events are forgotten here.
@@ -159,7 +159,7 @@ bool Fences::passed(Fence fence, bool wait) {
         if (!result || point->last.load(std::memory_order_relaxed) != event)
             continue;
         if (*result != CUDA_SUCCESS)
-            return false;
+            return *result;
         if (event) {
             if (!spare_.push_back(point->marks[point->count - 1]))
                 CUSLICE_REAL(cuEventDestroy_v2)(event);
@@ -168,7 +168,7 @@ bool Fences::passed(Fence fence, bool wait) {
         if (point->count)
             continue;
         recycle(point);
-        return true;
+        return CUDA_SUCCESS;
     }
 }
 

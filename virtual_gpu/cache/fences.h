@@ -23,7 +23,10 @@ class Fences {
     // The same for one context, asking at once. See Backing::past.
     bool past(CUcontext context, Fence* fence);
     // See Backing::passed.
-    bool passed(Fence fence, bool wait);
+    bool passed(Fence fence, bool wait) { return status(fence, wait) == CUDA_SUCCESS; }
+    // CUDA_SUCCESS: the GPUs have come past it, and it is no more. CUDA_ERROR_NOT_READY: they haven't yet. Anything
+    // else is an error of a context's, which may stay: whether they ever will can't be told.
+    CUresult status(Fence fence, bool wait);
     void drop(Fence fence);
     // A context has ended, and its events with it.
     void context_ended(CUcontext context);

@@ -28,19 +28,21 @@ constinit Mutex key_mutex{LockRank::thread_key};
 
 }  // namespace
 
-void start_background_thread(void* (*body)(void*), void* argument) {
+bool start_background_thread(void* (*body)(void*), void* argument) {
     const auto create = CUSLICE_LIBPTHREAD(pthread_create);
     const auto detach = CUSLICE_LIBPTHREAD(pthread_detach);
     const auto mask = CUSLICE_LIBPTHREAD(pthread_sigmask);
     if (!create || !detach || !mask)
-        return;
+        return false;
     sigset_t all, before;
     sigfillset(&all);
     mask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    if (create(&thread, nullptr, body, argument) == 0)
+    const bool started = create(&thread, nullptr, body, argument) == 0;
+    if (started)
         detach(thread);
     mask(SIG_SETMASK, &before, nullptr);
+    return started;
 }
 
 // Once in a thread: signals are held back as the loader has locks of its own.

@@ -18,7 +18,7 @@ bool GraphNeeds::instantiated(CUgraphExec graph, const Bytes& bytes) {
             continue;
         if (!needs_.insert_at(first_of(graph), {graph, gpu, bytes.on[gpu]}))
             return false;
-        count_.store(needs_.size(), std::memory_order_relaxed);
+        count_.store(needs_.size() + looked_at_, std::memory_order_relaxed);
     }
     return true;
 }
@@ -27,7 +27,7 @@ void GraphNeeds::ended(CUgraphExec graph) {
     LockGuard lock(mutex_);
     for (const size_t i = first_of(graph); i < needs_.size() && needs_[i].graph == graph;)
         needs_.erase_at(i);
-    count_.store(needs_.size(), std::memory_order_relaxed);
+    count_.store(needs_.size() + looked_at_, std::memory_order_relaxed);
 }
 
 GraphNeeds::Bytes GraphNeeds::of(CUgraphExec graph) {

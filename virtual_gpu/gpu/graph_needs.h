@@ -21,8 +21,14 @@ class GraphNeeds {
         bool any = false;
     };
 
-    // True if there is none. Takes no lock.
+    // True if there is none, and no launch is looked at. Takes no lock.
     bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+    // From now on each launch is looked at, whatever it needs. Before the first one.
+    void look_at_all() {
+        looked_at_ = 1;
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
 
     // False if there is no memory to write it down in.
     bool instantiated(CUgraphExec graph, const Bytes& bytes);
@@ -39,7 +45,8 @@ class GraphNeeds {
 
     Mutex mutex_{LockRank::graph_needs};
     PageVector<Need> needs_ CUSLICE_GUARDED_BY(mutex_);  // sorted by graph
-    std::atomic<size_t> count_{0};
+    size_t looked_at_ = 0;                               // 1: all
+    std::atomic<size_t> count_{0};                       // of needs_, and looked_at_
 };
 
 }  // namespace cuslice

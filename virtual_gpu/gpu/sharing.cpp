@@ -55,6 +55,7 @@ SharingPlan plan_sharing(const Settings& settings, const char* const* environmen
     plan.context_kind = context_kind(environment);
     if (const Entry* wait = find(settings, Key::wait))
         plan.wait = wait->number;
+    plan.quantum = share_quantum_of(settings);
     plan.rule.assign(settings.shared_rule());
     plan.folder = sharing_folder(settings, variable(environment, kFakeFolderVariable));
     std::string_view jobs = variable(environment, kJobVariable);

@@ -28,6 +28,7 @@ struct SharingPlan {
     FixedText<512> folder;
     uint64_t wait = 0;          // milliseconds; kForEver
     uint64_t context_kind = 0;  // of contexts that this process makes, see context_kind.h
+    uint64_t quantum = 0;       // nanoseconds; mean length of a turn, where time is shared
 
     bool any() const { return job_count != 0 || !group.empty() || !rule.empty(); }
     // The name of a job. One without a name here is this process's alone, and is called after it, also in a forked

@@ -35,6 +35,10 @@ struct Slice {
     AllocatorMode allocator = AllocatorMode::direct;
     FreeMode free = FreeMode::strict;
     uint64_t idle_release = 0;  // milliseconds; 0: never
+    // The job's part of the GPU's time, in percent, and no more of all time than the cap. 0: time is not shared.
+    struct Time {
+        uint32_t weight = 0, cap = 0;
+    } time;
 
     // Nothing limits the GPU, and all the same it is counted what is held of its `total` bytes.
     void count_all(uint64_t total, std::string_view why) {

@@ -28,7 +28,7 @@ void at_thread_end(void (*call)(void*), void* argument) {
     argument_of_last = argument;
 }
 
-void start_background_thread(void* (*)(void*), void*) {}
+bool start_background_thread(void* (*)(void*), void*) { return true; }
 
 namespace tests {
 

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that passes the lease on: early, where nothing is queued and somebody waits, or once what is queued has
+// run out after the turn. While nobody waits it sleeps.
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "policy/base/kernel_clock.h"
+#include "virtual_gpu/gpu/gpu_state.h"
+#include "virtual_gpu/gpu/relaxed_captures.h"
+#include "virtual_gpu/turns/turns.h"
+
+namespace cuslice {
+
+namespace {
+
+constexpr uint64_t kMicrosecond = 1000;
+// Between two questions to the GPU, while others wait, and while they may come to.
+constexpr uint64_t kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
+// Time that may be queued, in parts of a turn; twice that at most.
+constexpr uint64_t kDepthsWanted = 20, kDepths = 2;
+// So long a GPU is idle before the lease is passed on early: a program that launches one kernel after the other leaves
+// it idle for moments.
+constexpr uint64_t kGrace = 50 * kMicrosecond;
+// Without a launch for so long, work that can't be marked is waited for.
+constexpr uint64_t kQuiet = 1000 * kMicrosecond;
+// A launch that isn't submitted so long after all others have run out was left by a longjmp.
+constexpr uint64_t kLeft = 50'000 * kMicrosecond;
+
+uint64_t now_monotonic() { return kernel_clock(CLOCK_MONOTONIC); }
+
+}  // namespace
+
+void* Turns::run(void* self) {
+    // For this thread's sleeps alone.
+    prctl(PR_SET_TIMERSLACK, 1);
+    const RelaxedCaptures relaxed;
+    static_cast<Turns*>(self)->pass_on();
+    return nullptr;
+}
+
+void Turns::pass_on() {
+    while (phase_.load() == Phase::joined) {
+        const uint64_t now = now_monotonic();
+        const uint64_t until = look_after(now);
+        if (until > now)
+            lease_.lease().await_change(shown_, until);
+    }
+}
+
+// Returns when it is to be called again, if the gate doesn't change before.
+uint64_t Turns::look_after(uint64_t now) {
+    lease::Lease& lease = lease_.lease();
+    uint64_t gate = lease.gate();
+    if (gate != shown_ || now >= due_) {
+        due_ = lease.look();
+        gate = lease.gate();
+    }
+    shown_ = gate;
+    if (lease::is_open(gate))
+        return look_after_open(gate, now);
+    // It may have been open since, and nobody here has seen it.
+    if (gate != passed_at_)
+        return look_after_closed(now);
+    return due_;
+}
+
+uint64_t Turns::look_after_open(uint64_t gate, uint64_t now) {
+    is_closing_ = false;
+    if (lease::goes_on_at_once(gate)) {
+        is_bounded_ = false;
+        return due_;
+    }
+    const bool is_wanted = lease::is_wanted(gate);
+    depth_.set_target(gpu_state().sharing.quantum / (is_wanted ? kDepthsWanted : kDepths));
+    if (!is_bounded_)
+        begin_bound();
+    make_room(now);
+    if (!is_wanted)
+        return rest(now);
+    if (is_idle(now) && pass_early())
+        return now;
+    return std::min(due_, now + kPoll);
+}
+
+// Nobody waits, but may come to. Where nothing is queued the next launch calls this thread.
+uint64_t Turns::rest(uint64_t now) {
+    is_resting_.store(through_ == submitted_.load() && !work_.any());
+    if (through_ == submitted_.load())
+        return due_;
+    is_resting_.store(false);
+    return std::min(due_, now + kSeldom);
+}
+
+void Turns::begin_bound() {
+    is_bounded_ = true;
+    work_.drop();
+    const uint64_t submitted = submitted_.load();
+    depth_.begin(submitted);
+    step_.store(depth_.step());
+    marked_.store(submitted);
+    through_ = submitted - 1;  // as is not known yet
+    quiet_since_ = 0;
+    work_.mark(submitted);
+    set_allowed(depth_.allowed());
+}
+
+void Turns::set_allowed(uint64_t launch) {
+    allowed_.store(launch);
+    room_.happened();
+}
+
+void Turns::note_passed(uint64_t launch, uint64_t now) {
+    through_ = launch;
+    depth_.passed(launch, now);
+    step_.store(depth_.step());
+    set_allowed(depth_.allowed());
+}
+
+void Turns::make_room(uint64_t now) {
+    const std::optional<uint64_t> passed = work_.passed();
+    const uint64_t submitted = submitted_.load();
+    if (passed)
+        note_passed(*passed, now);
+    if (!work_.any() && through_ != submitted && !work_.mark(submitted))
+        make_room_unmarked(submitted, now);
+}
+
+// A capture goes on, whose launches are none, or the driver has no marks.
+void Turns::make_room_unmarked(uint64_t submitted, uint64_t now) {
+    const bool is_quiet = quiet_since_ && now - quiet_since_ >= kQuiet;
+    if ((is_quiet || !QueuedWork::can_mark()) && work_.wait_for_all())
+        note_passed(submitted, now_monotonic());
+    else
+        set_allowed(submitted + depth_.step());
+}
+
+bool Turns::is_idle(uint64_t now) {
+    const uint64_t submitted = submitted_.load();
+    if (quiet_launch_ != submitted || !quiet_since_) {
+        quiet_launch_ = submitted;
+        quiet_since_ = now;
+        return false;
+    }
+    const uint64_t quiet = now - quiet_since_;
+    const bool is_through = through_ == submitted && !work_.any();
+    return is_through && (calls_.load() == 0 ? quiet >= kGrace : quiet >= kLeft);
+}
+
+// False: a launch has begun meanwhile.
+bool Turns::pass_early() {
+    is_passing_.store(true);
+    const bool is_unused = under_way_.load() == 0 && submitted_.load() == through_;
+    if (is_unused)
+        pass();
+    is_passing_.store(false);
+    room_.happened();
+    return is_unused;
+}
+
+// The mark stands behind all launches but those under way, of which one more mark is behind.
+bool Turns::has_run_out(uint64_t now) {
+    if (!is_closing_) {
+        is_closing_ = true;
+        ran_out_at_ = 0;
+        work_.drop();
+        are_all_marked_ = mark_all();
+    }
+    work_.passed();
+    if (work_.any())
+        return false;
+    if (are_all_marked_)
+        return true;
+    are_all_marked_ = mark_all();
+    ran_out_at_ = ran_out_at_ ? ran_out_at_ : now;
+    return now - ran_out_at_ >= kLeft;
+}
+
+// True if no launch is under way that the mark may not stand behind.
+bool Turns::mark_all() {
+    const bool all_submitted = under_way_.load() == 0;
+    if (!work_.mark(submitted_.load()) && !work_.any())
+        work_.wait_for_all();
+    return all_submitted;
+}
+
+uint64_t Turns::look_after_closed(uint64_t now) {
+    if (!has_run_out(now))
+        return std::min(due_, now + kPoll);
+    pass();
+    return now;
+}
+
+void Turns::pass() {
+    lease_.lease().pass();
+    passed_at_ = lease_.lease().gate();
+    is_bounded_ = false;
+    is_closing_ = false;
+    work_.drop();
+    room_.happened();
+}
+
+}  // namespace cuslice
