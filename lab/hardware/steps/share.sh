@@ -19,12 +19,9 @@ share() {
     at_once "without cuslice, pauses" pauses:5:- pauses:5:-
     [ $failed = 0 ] || return 1
     slices
-    has_share || skip "this cuslice has no --share"
     shares
     return $failed
 }
-
-has_share() { "$CHECK_BUILD/bin/cuslice" run --help-all | grep -q -- '--share[ =]'; }
 
 # By worth, as the steps are.
 shares() {
