@@ -55,6 +55,7 @@ const char* text_of(Reason reason) {
 }
 
 void Lease::attach(File& file, Surroundings& surroundings, const Member& self) {
+    const DisablingLockGuard lock(mutex_);
     file_ = &file;
     surroundings_ = &surroundings;
     self_ = self;

@@ -44,13 +44,13 @@ struct Pause {
     uint64_t until = 0;
 };
 
-/// Thread-safe, but for attach(), which is first, and forget().
+/// Thread-safe, but for forget(). attach() is first.
 ///
 /// Whatever becomes of the file, nothing here waits for longer than it says: where this process can't be in the lease
 /// any more its gate stays open.
 class Lease {
   public:
-    /// Takes part in the lease of this file. Both outlive this. `self`: the identity of this process.
+    /// Takes part in the lease of this file, out of any job. Both outlive this. `self`: the identity of this process.
     void attach(File& file, Surroundings& surroundings, const Member& self);
     /// From now on the address of this process's gate stands in here too, for code that can't call held(). First.
     void show_gate_in(std::atomic<Gate*>& place) { shown_in_ = &place; }

@@ -36,6 +36,19 @@ bool ProcessLease::open(const char* folder, const Terms& terms, LedgerError* why
     return opened;
 }
 
+bool ProcessLease::open_again(const Terms& terms, LedgerError* why) {
+    const int saved_errno = errno;
+    lease_.leave();
+    OpenLease next;
+    const bool opened = open_lease(folder_.look_again(), terms, &next, why);
+    if (opened) {
+        open_ = next;
+        lease_.attach(*open_.file, surroundings_, member_of(folder_.presence()));
+    }
+    errno = saved_errno;
+    return opened;
+}
+
 void ProcessLease::close() {
     const int saved_errno = errno;
     lease_.leave();

@@ -14,8 +14,11 @@ class ProcessLease {
     /// null, says why not, and the gate is open.
     bool open(const char* folder, const Terms& terms, LedgerError* why);
     Lease& lease() { return lease_; }
-    /// True if the file was removed or replaced: close it and open it again, to meet the others.
+    /// True if the file was removed or replaced: others meet in another one by now.
     bool is_lost() const { return lease::is_lost(open_); }
+    /// Leaves the job, and opens the file that is there now, or makes it. The old one stays mapped, as threads may
+    /// stand at its gate. False: as for open().
+    bool open_again(const Terms& terms, LedgerError* why);
     /// Leaves the job, and passes on what it holds.
     void close();
     /// In a forked child.

@@ -22,6 +22,8 @@ constexpr uint64_t kDepthsWanted = 20, kDepths = 2;
 // So long a GPU is idle before the lease is passed on early: a program that launches one kernel after the other leaves
 // it idle for moments.
 constexpr uint64_t kGrace = 50 * kMicrosecond;
+// Between two looks for the file. Nothing else is due here while nobody waits: whoever comes to changes the gate.
+constexpr uint64_t kFileLook = 1'000'000 * kMicrosecond;
 // Without a launch for so long, work that can't be marked is waited for.
 constexpr uint64_t kQuiet = 1000 * kMicrosecond;
 // A launch that isn't submitted so long after all others have run out was left by a longjmp.
@@ -42,10 +44,28 @@ void* Turns::run(void* self) {
 void Turns::pass_on() {
     while (phase_.load() == Phase::joined) {
         const uint64_t now = now_monotonic();
+        look_for_file(now);
         const uint64_t until = look_after(now);
         if (until > now)
             lease_.lease().await_change(shown_, until);
     }
+}
+
+// A job that stays in a file which was removed, or replaced, would have its turns beside everybody's.
+void Turns::look_for_file(uint64_t now) {
+    if (now < next_look_for_file_)
+        return;
+    next_look_for_file_ = now + kFileLook;
+    if (!lease_.is_lost())
+        return;
+    {
+        const DisablingLockGuard lock(mutex_);
+        lease::LedgerError why;
+        used_ = 0;
+        if (phase_.load() == Phase::joined && !lease_.open_again(terms(), &why))
+            give_up(why);
+    }
+    services.use_all();
 }
 
 // Returns when it is to be called again, if the gate doesn't change before.
@@ -62,14 +82,14 @@ uint64_t Turns::look_after(uint64_t now) {
     // It may have been open since, and nobody here has seen it.
     if (gate != passed_at_)
         return look_after_closed(now);
-    return due_;
+    return now + kFileLook;
 }
 
 uint64_t Turns::look_after_open(uint64_t gate, uint64_t now) {
     is_closing_ = false;
     if (lease::goes_on_at_once(gate)) {
         is_bounded_ = false;
-        return due_;
+        return now + kFileLook;
     }
     const bool is_wanted = lease::is_wanted(gate);
     depth_.set_target(gpu_state().sharing.quantum / (is_wanted ? kDepthsWanted : kDepths));
@@ -87,7 +107,7 @@ uint64_t Turns::look_after_open(uint64_t gate, uint64_t now) {
 uint64_t Turns::rest(uint64_t now) {
     is_resting_.store(through_ == submitted_.load() && !work_.any());
     if (through_ == submitted_.load())
-        return due_;
+        return now + kFileLook;
     is_resting_.store(false);
     return std::min(due_, now + kSeldom);
 }

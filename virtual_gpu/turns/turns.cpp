@@ -34,13 +34,14 @@ constinit std::atomic<lease::Gate*> cuslice_gate{&not_yet};
 
 bool Turns::open_lease() {
     lease::LedgerError why;
-    const SharingPlan& plan = gpu_state().sharing;
     lease_.lease().show_gate_in(cuslice_gate);
-    if (lease_.open(plan.folder.c_str(), {.quantum = plan.quantum}, &why))
+    if (lease_.open(gpu_state().sharing.folder.c_str(), terms(), &why))
         return true;
     give_up(why);
     return false;
 }
+
+lease::Terms Turns::terms() const { return {.quantum = gpu_state().sharing.quantum}; }
 
 void Turns::give_up(const lease::LedgerError& why) {
     phase_.store(Phase::left);
@@ -78,7 +79,8 @@ void Turns::use(const VirtualGpu& gpu) {
     if (!is_first)
         return;
     passed_at_ = lease.gate();
-    if (!start_background_thread(run, this))
+    has_thread_ = has_thread_ || start_background_thread(run, this);
+    if (!has_thread_)
         leave();
 }
 

@@ -58,6 +58,7 @@ class Turns {
 
     bool open_lease();
     void give_up(const lease::LedgerError& why);
+    lease::Terms terms() const;
     bool has_room() const;
     void await_room();
     bool enter();
@@ -65,6 +66,7 @@ class Turns {
     // The thread's own.
     static void* run(void* self);
     void pass_on();
+    void look_for_file(uint64_t now);
     uint64_t look_after(uint64_t now);
     uint64_t look_after_open(uint64_t gate, uint64_t now);
     uint64_t look_after_closed(uint64_t now);
@@ -83,6 +85,7 @@ class Turns {
     Mutex mutex_{LockRank::turns};  // over opening and joining
     std::atomic<Phase> phase_{Phase::not_yet};
     uint32_t used_ CUSLICE_GUARDED_BY(mutex_) = 0;  // bits of GPUs, by their numbers in the lease
+    bool has_thread_ CUSLICE_GUARDED_BY(mutex_) = false;
     lease::ProcessLease lease_;
 
     std::atomic<uint64_t> submitted_{0};          // launches that had to look here, and have been given to the driver
@@ -97,6 +100,7 @@ class Turns {
 
     // The thread's own.
     lease::QueueDepth depth_;
+    uint64_t next_look_for_file_ = 0;
     uint64_t shown_ = 0, due_ = 0;  // by the gate, at the last look
     uint64_t passed_at_ = 0;        // what the gate showed when the lease was passed last
     bool is_bounded_ = false;       // there are others in this turn
