@@ -36,6 +36,8 @@ void answered(const lease::Answer& answer) {
 }
 
 void failed(const lease::LedgerError& why) {
+    if (said_why.exchange(true))
+        return;
     LogLine line("the GPU's time is not shared: ");
     log_line(LogLevel::warn, line.append(why.text));
 }

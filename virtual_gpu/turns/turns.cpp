@@ -69,12 +69,12 @@ void Turns::use(const VirtualGpu& gpu) {
     const DisablingLockGuard lock(mutex_);
     lease::Lease& lease = lease_.lease();
     const uint32_t number = lease.number_of_gpu(gpu.identity().uuid);
-    if (number == lease::kNoPlace || (used_ & lease::bit(number)))
+    if (number != lease::kNoPlace && (used_ & lease::bit(number)))
         return;
     const lease::Share share{.gpu = number, .weight = time.weight, .cap = time.cap};
     const bool is_first = !used_;
-    if (!(is_first ? lease.join(job_of_process(), share) : lease.set_share(share)))
-        return;
+    if (number == lease::kNoPlace || !(is_first ? lease.join(job_of_process(), share) : lease.set_share(share)))
+        return say_no_room(gpu);
     used_ |= lease::bit(number);
     if (!is_first)
         return;
@@ -114,6 +114,13 @@ bool Turns::enter() {
         return true;
     under_way_.fetch_sub(1);
     return false;
+}
+
+void Turns::say_no_room(const VirtualGpu& gpu) {
+    lease::LedgerError why;
+    ledger::set_text(&why, "the lease has no place for another GPU, job or process, or is damaged: %s has none",
+                     gpu.identity().uuid);
+    services.failed(why);
 }
 
 bool Turns::has_room() const { return submitted_.load() < allowed_.load() && !is_passing_.load(); }

@@ -58,6 +58,7 @@ class Turns {
 
     bool open_lease();
     void give_up(const lease::LedgerError& why);
+    void say_no_room(const VirtualGpu& gpu);
     lease::Terms terms() const;
     bool has_room() const;
     void await_room();
