@@ -29,7 +29,7 @@ __attribute__((destructor)) void ended() {
     const DisableCancellation uncancelled;
     report_last_refusals();
     report_use();
-    process().turns().leave();
+    process().turns().end();
     process().recording().finish();
     process().caches().publisher().remove(gpu_state().sharing.folder.c_str());
 }

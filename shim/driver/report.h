@@ -40,6 +40,8 @@ void report_missing(const VirtualGpu& gpu, uint64_t bytes);
 // Says once, for those who asked for it (log = debug), why cuslice stats will find nothing of this process.
 void report_unpublished();
 
+// As the program ends, where `log` or `summary` wants it: how much of the GPUs' time its job had.
+void report_times();
 // "GPU 0 …: the job has a share of 30% of the time: it had 12.3 s, and waited 3.4 s". False: the job has no share of it.
 bool append_time(LogLine& line, const VirtualGpu& gpu);
 

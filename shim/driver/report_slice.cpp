@@ -200,14 +200,21 @@ void log_slice(VirtualGpu& gpu, CUcontext context) {
     say_missed_variables();
 }
 
+void report_times() {
+    const LogLevel level = summary_level();
+    if (!wants(level))
+        return;
+    for (const VirtualGpu& gpu : process().gpus())
+        if (LogLine line; append_time(line, gpu))
+            log_line(level, line);
+}
+
 void report_use() {
     const LogLevel level = summary_level();
     if (!wants(level) || used_in.load(std::memory_order_relaxed) != getpid())
         return;
     note_holdings();
     for (const VirtualGpu& gpu : process().gpus()) {
-        if (LogLine time; append_time(time, gpu))
-            log_line(level, time);
         const uint64_t limit = gpu.limit(), most = std::min(gpu.polling().most_used(), limit);
         if (!gpu.bound() || !gpu.measured() || most == 0)
             continue;

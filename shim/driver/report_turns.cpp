@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
 #include "shim/driver/report.h"
 #include "shim/driver/report_gpu.h"
 #include "shim/process/process.h"
@@ -53,6 +55,11 @@ LogLine& append_seconds(LogLine& line, uint64_t nanoseconds) {
     return line.append(tenths / 10, ".", tenths % 10).append(" s");
 }
 
+void end_turns() { process().turns().end(); }
+
+// A handler that comes after the driver's own is called before it.
+void started() { atexit(end_turns); }
+
 }  // namespace
 
 bool append_time(LogLine& line, const VirtualGpu& gpu) {
@@ -64,6 +71,6 @@ bool append_time(LogLine& line, const VirtualGpu& gpu) {
     return true;
 }
 
-void report_turns() { process().turns().services = {&use_all, &answered, &failed}; }
+void report_turns() { process().turns().services = {&use_all, &answered, &failed, &started, &report_times}; }
 
 }  // namespace cuslice

@@ -42,13 +42,23 @@ void* Turns::run(void* self) {
 }
 
 void Turns::pass_on() {
-    while (phase_.load() == Phase::joined) {
+    for (;;) {
+        is_looking_.store(true);
+        const bool joined = phase_.load() == Phase::joined;
         const uint64_t now = now_monotonic();
-        look_for_file(now);
-        const uint64_t until = look_after(now);
+        const uint64_t until = joined ? look(now) : now;
+        is_looking_.store(false);
+        looked_.happened();
+        if (!joined)
+            return;
         if (until > now)
             lease_.lease().await_change(shown_, until);
     }
+}
+
+uint64_t Turns::look(uint64_t now) {
+    look_for_file(now);
+    return look_after(now);
 }
 
 // A job that stays in a file which was removed, or replaced, would have its turns beside everybody's.

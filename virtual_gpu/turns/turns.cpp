@@ -79,9 +79,13 @@ void Turns::use(const VirtualGpu& gpu) {
     if (!is_first)
         return;
     passed_at_ = lease.gate();
-    has_thread_ = has_thread_ || start_background_thread(run, this);
     if (!has_thread_)
-        leave();
+        start_thread();
+}
+
+void Turns::start_thread() {
+    has_thread_ = start_background_thread(run, this);
+    has_thread_ ? services.started() : leave();
 }
 
 void Turns::await_turn() {
@@ -160,16 +164,37 @@ bool Turns::times_on(const VirtualGpu& gpu, Times* times) {
     return false;
 }
 
+void Turns::end() {
+    if (phase_.load() == Phase::joined)
+        services.ends();
+    leave();
+    await_thread();
+}
+
+// Where it may be in the driver. The program may have it wait there.
+void Turns::await_thread() {
+    constexpr unsigned kTries = 10;
+    for (unsigned i = 0; i < kTries && is_looking_.load(); i++) {
+        const uint32_t seen = looked_.now();
+        if (is_looking_.load())
+            looked_.wait_for(seen, kLookAgain);
+    }
+}
+
 void Turns::leave() {
-    if (phase_.exchange(Phase::left) == Phase::joined)
-        lease_.lease().leave();
+    const bool was_in = phase_.exchange(Phase::left) == Phase::joined;
     cuslice_gate.store(&none);
     room_.happened();
+    if (!was_in)
+        return;
+    lease_.lease().nudge();
+    lease_.lease().leave();
 }
 
 void Turns::forget() {
     if (phase_.exchange(Phase::left) != Phase::not_yet)
         lease_.forget();
+    is_looking_.store(false);
     cuslice_gate.store(&none);
 }
 

@@ -26,6 +26,8 @@ class Turns {
         void (*use_all)() = nullptr;                          // calls use() of each GPU that has a context
         void (*answered)(const lease::Answer&) = nullptr;     // a holder was passed by, or this process
         void (*failed)(const lease::LedgerError&) = nullptr;  // there is no lease
+        void (*started)() = nullptr;                          // end() is to be called before the driver's end
+        void (*ends)() = nullptr;                             // the job's times are known until it returns
     };
     Services services;
 
@@ -48,8 +50,8 @@ class Turns {
     };
     bool times_on(const VirtualGpu& gpu, Times* times);
 
-    /// The program ends: others have the GPUs at once.
-    void leave();
+    /// The program ends: others have the GPUs at once, and the thread calls the driver no more.
+    void end();
     /// In a forked child, which is in no job.
     void forget();
 
@@ -58,6 +60,9 @@ class Turns {
 
     bool open_lease();
     void give_up(const lease::LedgerError& why);
+    void start_thread() CUSLICE_REQUIRES(mutex_);
+    void leave();
+    void await_thread();
     void say_no_room(const VirtualGpu& gpu);
     lease::Terms terms() const;
     bool has_room() const;
@@ -67,6 +72,7 @@ class Turns {
     // The thread's own.
     static void* run(void* self);
     void pass_on();
+    uint64_t look(uint64_t now);
     void look_for_file(uint64_t now);
     uint64_t look_after(uint64_t now);
     uint64_t look_after_open(uint64_t gate, uint64_t now);
@@ -96,7 +102,8 @@ class Turns {
     std::atomic<uint64_t> allowed_{0}, step_{1};  // of `depth_`
     std::atomic<bool> is_resting_{false};         // the thread, until the next launch
     std::atomic<bool> is_passing_{false};         // it is about to pass on what isn't used
-    EventCount room_;
+    std::atomic<bool> is_looking_{false};         // the thread, maybe in the driver: it doesn't sleep
+    EventCount room_, looked_;
     QueuedWork work_;
 
     // The thread's own.
