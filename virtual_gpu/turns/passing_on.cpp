@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <new>
 
 #include "policy/base/kernel_clock.h"
 #include "virtual_gpu/gpu/gpu_state.h"
@@ -36,7 +37,9 @@ uint64_t now_monotonic() { return kernel_clock(CLOCK_MONOTONIC); }
 void* Turns::run(void* self) {
     // For this thread's sleeps alone.
     prctl(PR_SET_TIMERSLACK, 1);
-    const RelaxedCaptures relaxed;
+    // Never ended: the driver may have taken itself down by then.
+    alignas(RelaxedCaptures) static unsigned char relaxed[sizeof(RelaxedCaptures)];
+    new (relaxed) RelaxedCaptures;
     static_cast<Turns*>(self)->pass_on();
     return nullptr;
 }

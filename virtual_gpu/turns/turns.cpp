@@ -64,7 +64,11 @@ void Turns::start() {
 
 void Turns::use(const VirtualGpu& gpu) {
     const Slice::Time& time = gpu.slice().time;
-    if (!time.weight || phase_.load() != Phase::joined)
+    if (!time.weight)
+        return;
+    if (!has_started())
+        start();
+    if (phase_.load() != Phase::joined)
         return;
     const DisablingLockGuard lock(mutex_);
     lease::Lease& lease = lease_.lease();

@@ -31,10 +31,10 @@ class Turns {
     };
     Services services;
 
-    /// The process has a context on this GPU. Before the first launch nothing else happens.
+    /// The process has a context on this GPU: enters the job's lease there.
     void use(const VirtualGpu& gpu);
 
-    /// Enters the job's lease, before the first launch.
+    /// The same of all GPUs, before the first launch: nobody may have seen its context begin.
     void start();
     bool has_started() const { return phase_.load() != Phase::not_yet; }
 
