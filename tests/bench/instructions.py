@@ -67,6 +67,30 @@ def atomic_instructions(library):
     return {int(match[1], 16) for match in re.finditer(r"^ *([0-9a-f]+):\t(lock |xchg .*\()", text, re.MULTILINE)}
 
 
+def callgrind(left_out, path):
+    """The words before a program whose instructions are counted, but those of the functions that are left out."""
+    return ["valgrind", "--tool=callgrind", "--quiet", "--dump-instr=yes", "--dump-line=no", "--compress-pos=no",
+            "--compress-strings=no", *(f"--toggle-collect={name}" for name in left_out), "--collect-atstart=yes",
+            f"--callgrind-out-file={path}"]
+
+
+def times_in(path):
+    """How often each instruction of each library was executed, of callgrind's output: {library: {address: times}}."""
+    times = collections.defaultdict(collections.Counter)
+    library, of_callee = None, False
+    for line in open(path):
+        if line.startswith("ob="):
+            library = line[3:].strip()
+        elif line.startswith("calls="):
+            of_callee = True  # the next line is what the called function took
+        elif line.startswith("0x"):
+            if not of_callee:
+                address, *_, cost = line.split()
+                times[library][int(address, 16)] += int(cost)
+            of_callee = False
+    return times
+
+
 class Build:
     """A copy of a build, with the fake GPU that both use."""
 
@@ -92,25 +116,10 @@ class Build:
         return float(self.run(pair, pair.pairs))
 
     def executed(self, pair, pairs):
-        """How often each instruction of each library was executed: {library: {address: times}}."""
+        """As times_in()."""
         with tempfile.NamedTemporaryFile() as out:
-            self.run(pair, pairs, ["valgrind", "--tool=callgrind", "--quiet", "--dump-instr=yes", "--dump-line=no",
-                                   "--compress-pos=no", "--compress-strings=no",
-                                   *(f"--toggle-collect={name}" for name in BY_THE_CLOCK), "--collect-atstart=yes",
-                                   f"--callgrind-out-file={out.name}"])
-            times = collections.defaultdict(collections.Counter)
-            library, of_callee = None, False
-            for line in open(out.name):
-                if line.startswith("ob="):
-                    library = line[3:].strip()
-                elif line.startswith("calls="):
-                    of_callee = True  # the next line is what the called function took
-                elif line.startswith("0x"):
-                    if not of_callee:
-                        address, *_, cost = line.split()
-                        times[library][int(address, 16)] += int(cost)
-                    of_callee = False
-            return times
+            self.run(pair, pairs, callgrind(BY_THE_CLOCK, out.name))
+            return times_in(out.name)
 
     def count(self, pair):
         few, many = self.executed(pair, FEW), self.executed(pair, MANY)
