@@ -9,6 +9,7 @@ programs
 tests dev
 failing_calls
 every_step
+random_turns
 interleavings
 tests asan
 tests tsan

@@ -74,6 +74,12 @@ every_step() {  # each step of each situation, where the tests take one in 4 to 
     one "killed before every step, and at random" $?
 }
 
+random_turns() {  # ten thousand steps, where the tests take three hundred
+    stage "turns of jobs, at random"
+    scripts/random_turns.sh
+    one "turns of six jobs on two GPUs, at random" $?
+}
+
 interleavings() {  # 9.5 million, where the tests have 305,000
     stage "threads that meet, in millions of orders"
     scripts/interleavings.sh

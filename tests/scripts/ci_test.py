@@ -11,8 +11,8 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-SCRIPTS = ("setup", "test", "failing_calls", "every_step", "interleavings", "fuzz", "models", "tidy", "thread_safety", "mutate",
-           "coverage", "site")
+SCRIPTS = ("setup", "test", "failing_calls", "every_step", "random_turns", "interleavings", "fuzz", "models", "tidy",
+           "thread_safety", "mutate", "coverage", "site")
 # Output of four tests, one of them skipped.
 TESTS = """mkdir -p "build/$1/Testing/Temporary"
 echo '    SKIPPED: no GPU' >"build/$1/Testing/Temporary/LastTest.log"
@@ -71,7 +71,7 @@ class Ci(unittest.TestCase):
     def test_the_whole_counts_every_preset(self):
         status, said = self.run_it("scripts/ci_full.sh")
         self.assertEqual(status, 0, said)
-        self.assertEqual(said.splitlines()[-1], "21 passed, 0 failed")
+        self.assertEqual(said.splitlines()[-1], "22 passed, 0 failed")
         for line in ("preset asan: 3 of 4", "preset tsan: 3 of 4", "mutants of what the last commit changed: 8 of 10", "policy 92.9% 79.4%"):
             self.assertIn(line, said)
 
@@ -104,6 +104,7 @@ class Ci(unittest.TestCase):
         for name, line in {
             "scripts/failing_calls.sh": "each call into the C library",
             "scripts/every_step.sh": "killed before every step",
+            "scripts/random_turns.sh": "turns of six jobs",
             "scripts/interleavings.sh": "threads that meet",
             "scripts/fuzz.sh": "fuzzing",
             "scripts/models.sh": "models of the ledger",
