@@ -16,10 +16,10 @@ namespace cuslice {
 namespace {
 
 constexpr uint64_t kMicrosecond = 1000;
-// Between two questions to the GPU, while others wait, and while they may come to.
-constexpr uint64_t kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
+// Between two questions to the GPU: while a turn's work runs out, while others wait, and while they may come to.
+constexpr uint64_t kOften = 20 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
 // Time that may be queued, in parts of a turn; twice that at most.
-constexpr uint64_t kDepthsWanted = 20, kDepths = 2;
+constexpr uint64_t kDepthsWanted = 10, kDepths = 2;
 // So long a GPU is idle before the lease is passed on early: a program that launches one kernel after the other leaves
 // it idle for moments.
 constexpr uint64_t kGrace = 50 * kMicrosecond;
@@ -219,7 +219,7 @@ bool Turns::mark_all() {
 
 uint64_t Turns::look_after_closed(uint64_t now) {
     if (!has_run_out(now))
-        return std::min(due_, now + kPoll);
+        return now + kOften;
     pass();
     return now;
 }
