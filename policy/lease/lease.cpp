@@ -190,12 +190,13 @@ Reason Lease::why_overdue(const Job& job, const Member& member, uint64_t now) {
     return waited < state_.terms.patience ? Reason::none : Reason::holder_overdue;
 }
 
+// Not this process itself: who waits for it does that, and says it.
 void Lease::pass_by_overdue() {
     const uint64_t now = surroundings_->now();
     for (uint32_t i = 0; i < kMembers; i++) {
         const Member member = state_.members[i];
         const Job job = state_.jobs[member.job];
-        if (!is_holder(state_, member) || job.phase != Phase::closing)
+        if (i == place_ || !is_holder(state_, member) || job.phase != Phase::closing)
             continue;
         const Reason reason = why_overdue(job, member, now);
         if (reason == Reason::none)
@@ -226,6 +227,18 @@ uint64_t Lease::look() {
     return next_look(now);
 }
 
+Answer Lease::take_passed_by() {
+    const Answer answer = passed_by_;
+    passed_by_ = {};
+    return answer;
+}
+
+// Another thread of this process may have passed the holder by.
+Answer Lease::let_in() {
+    const DisablingLockGuard lock(mutex_);
+    return take_passed_by();
+}
+
 bool Lease::fail(Reason reason, Answer* answer) {
     *answer = {false, reason, 0, 0};
     if (reason == Reason::damaged || reason == Reason::no_place)
@@ -245,8 +258,7 @@ bool Lease::try_acquire(uint64_t deadline, Answer* answer, Pause* pause) {
         pass_by_overdue();
     }
     if (reason == Reason::none && is_open(state_.members[place_].gate)) {
-        std::swap(*answer, passed_by_);
-        passed_by_ = {};
+        *answer = take_passed_by();
         return true;
     }
     if (reason == Reason::none && now >= deadline) {
@@ -266,7 +278,7 @@ Answer Lease::acquire(uint64_t deadline) {
         await_change(pause.shown, pause.until);
         // Its opener has entered the turn for this process.
         if (held())
-            return {};
+            return let_in();
     }
     return answer;
 }

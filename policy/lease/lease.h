@@ -100,6 +100,8 @@ class Lease {
     void take_out_ended(Members members) CUSLICE_REQUIRES(mutex_);
     void pass_by_overdue() CUSLICE_REQUIRES(mutex_);
     Reason why_overdue(const Job& job, const Member& member, uint64_t now) CUSLICE_REQUIRES(mutex_);
+    Answer take_passed_by() CUSLICE_REQUIRES(mutex_);
+    Answer let_in();
     bool fail(Reason reason, Answer* answer) CUSLICE_REQUIRES(mutex_);
     uint64_t next_look(uint64_t now) const CUSLICE_REQUIRES(mutex_);
     bool is_in() const CUSLICE_REQUIRES(mutex_);

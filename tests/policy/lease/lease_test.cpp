@@ -112,6 +112,47 @@ TEST_CASE("whoever is stopped is passed by a quantum after its turn, and whoever
     CHECK(holder.tries());
 }
 
+namespace {
+
+/// A machine on which another thread of the process does all that is due while one sleeps.
+struct TwoThreads : Machine {
+    explicit TwoThreads(const Terms& terms) : Machine(terms) {}
+    void sleep(const Gate&, uint64_t, uint64_t until) override {
+        run_until(until);
+        lease->look();
+    }
+    Lease* lease = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("a holder whose work doesn't end leaves it to those who wait to pass it by, who are told") {
+    Machine machine({});
+    Process holder(machine, 1), waiter(machine, 2);
+    REQUIRE(holder.tries());
+    REQUIRE_FALSE(waiter.tries());
+    machine.run_until(machine.now() + 50 * kMs);
+    holder.lease->look();
+    machine.run_until(machine.now() + 1000 * kMs);
+    holder.lease->look();
+    CHECK_FALSE(waiter.lease->held());
+    CHECK(waiter.tries());
+    CHECK(waiter.answer.reason == Reason::holder_overdue);
+    CHECK(waiter.answer.pid == holder.self.pid);
+}
+
+TEST_CASE("a thread that sleeps is told whom another one of its process has passed by") {
+    TwoThreads machine({});
+    Process holder(machine, 1), waiter(machine, 2);
+    machine.lease = waiter.lease.get();
+    REQUIRE(holder.tries());
+    const Answer answer = waiter.lease->acquire(kForEver);
+    CHECK(answer.granted);
+    CHECK(answer.reason == Reason::holder_overdue);
+    CHECK(answer.pid == holder.self.pid);
+    CHECK(waiter.lease->acquire(kForEver).reason == Reason::none);
+}
+
 TEST_CASE("a thread goes on without the lease at its deadline, and waits no longer") {
     Machine machine({});
     Process holder(machine, 1), waiter(machine, 2);
