@@ -59,6 +59,12 @@ void stop_waiting_if_nobody_wants(State& state, Job& job) {
         job.phase = Phase::idle;
 }
 
+// One that has come to use one GPU more can only have it together with the others.
+void close_if_it_lacks_any(State& state, Job& job, uint64_t now) {
+    if (job.phase == Phase::holding && job.held != gpus_of(job))
+        close(state, job, now);
+}
+
 }  // namespace
 
 void make_empty(State& state, const Terms& terms) {
@@ -145,6 +151,7 @@ void set_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint32
     Claim& claim = state.jobs[job].claims[gpu];
     claim.weight = std::clamp(weight, 1u, kWhole);
     claim.cap = std::clamp(cap, 1u, kWhole);
+    close_if_it_lacks_any(state, state.jobs[job], now);
     schedule(state, now);
 }
 
@@ -158,14 +165,11 @@ void take_share(State& state, uint32_t job, uint32_t gpu, uint32_t weight, uint3
 void want(State& state, uint32_t member, uint64_t now) {
     Member& self = state.members[member];
     Job& job = state.jobs[self.job];
-    const bool holds_all = job.phase == Phase::holding && job.held == gpus_of(job);
-    self.busy |= holds_all;
-    self.wants = !holds_all;
+    const bool has_turn = job.phase == Phase::holding;
+    self.busy |= has_turn;
+    self.wants = !has_turn;
     if (job.phase == Phase::idle)
         start_waiting(job, now);
-    // It has come to use one GPU more, which it can only have together with the others.
-    if (job.phase == Phase::holding && !holds_all)
-        close(state, job, now);
     schedule(state, now);
 }
 

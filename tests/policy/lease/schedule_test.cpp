@@ -175,8 +175,8 @@ TEST_CASE("a job that comes to use one GPU more waits until it can have it with 
     table.wants(grows);
     table.wants(other);
     set_share(*table.state, table.state->members[grows].job, 1, 50, kWhole, table.now);
-    table.wants(grows);
     CHECK_FALSE(table.open(grows));
+    table.wants(grows);
     table.passes(grows);
     table.after(50);
     table.passes(other);
