@@ -138,11 +138,6 @@ void Turns::begin_bound() {
     set_allowed(depth_.allowed());
 }
 
-void Turns::set_allowed(uint64_t launch) {
-    allowed_.store(launch);
-    room_.happened();
-}
-
 void Turns::note_passed(uint64_t launch, uint64_t now) {
     through_ = launch;
     depth_.passed(launch, now);
@@ -170,8 +165,10 @@ void Turns::make_room_unmarked(uint64_t submitted, uint64_t now) {
 
 bool Turns::is_idle(uint64_t now) {
     const uint64_t submitted = submitted_.load();
-    if (quiet_launch_ != submitted || !quiet_since_) {
+    const uint32_t under_way = under_way_.load();
+    if (quiet_launch_ != submitted || quiet_under_way_ != under_way || !quiet_since_) {
         quiet_launch_ = submitted;
+        quiet_under_way_ = under_way;
         quiet_since_ = now;
         return false;
     }
@@ -183,7 +180,7 @@ bool Turns::is_idle(uint64_t now) {
 // False: a launch has begun meanwhile.
 bool Turns::pass_early() {
     is_passing_.store(true);
-    const bool is_unused = under_way_.load() == 0 && submitted_.load() == through_;
+    const bool is_unused = under_way_.load() == quiet_under_way_ && submitted_.load() == through_;
     if (is_unused)
         pass();
     is_passing_.store(false);

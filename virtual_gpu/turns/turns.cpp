@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "policy/base/cancellation.h"
 #include "policy/base/kernel_clock.h"
@@ -21,6 +22,9 @@ namespace {
 // A launch waits no longer than this, whatever the lease says.
 constexpr uint64_t kLongest = 60'000 * lease::kMillisecond;
 constexpr uint32_t kLookAgain = 10 * lease::kMillisecond;
+// For room in the queue, as long as others wait for the end of what is in it.
+constexpr uint64_t kPatience = lease::Terms{}.patience;
+constexpr uint64_t kAll = std::numeric_limits<uint64_t>::max();
 
 uint64_t job_of_process() { return lease::job_id(gpu_state().sharing.job(0).view()); }
 
@@ -96,11 +100,12 @@ void Turns::await_turn() {
     calls_.fetch_add(1);
     if (is_resting_.load() && is_resting_.exchange(false))
         lease_.lease().nudge();
+    uint64_t without_room = 0;
     while (phase_.load() == Phase::joined) {
         const uint64_t gate = lease_.lease().gate();
         if (lease::is_open(gate)) {
             if (!lease::goes_on_at_once(gate) && !has_room())
-                await_room();
+                await_room(&without_room);
             else if (enter())
                 return;
             continue;
@@ -133,10 +138,24 @@ void Turns::say_no_room(const VirtualGpu& gpu) {
 
 bool Turns::has_room() const { return submitted_.load() < allowed_.load() && !is_passing_.load(); }
 
-void Turns::await_room() {
+// Queued work that takes so long may wait for this very launch. `*since`: when there was no room first; 0: there was.
+// The thread may have been about to rest when this launch called it.
+void Turns::await_room(uint64_t* since) {
+    const uint64_t now = kernel_clock(CLOCK_MONOTONIC);
+    *since = *since ? *since : now;
+    if (now - *since >= kPatience)
+        return set_allowed(kAll);
     const uint32_t seen = room_.now();
-    if (!has_room() && lease_.lease().held())
-        room_.wait_for(seen, kLookAgain);
+    if (has_room() || !lease_.lease().held())
+        return;
+    room_.wait_for(seen, kLookAgain);
+    if (!has_room())
+        lease_.lease().nudge();
+}
+
+void Turns::set_allowed(uint64_t launch) {
+    allowed_.store(launch);
+    room_.happened();
 }
 
 void Turns::submitted() {

@@ -66,7 +66,8 @@ class Turns {
     void say_no_room(const VirtualGpu& gpu);
     lease::Terms terms() const;
     bool has_room() const;
-    void await_room();
+    void await_room(uint64_t* since);
+    void set_allowed(uint64_t launch);
     bool enter();
 
     // The thread's own.
@@ -82,7 +83,6 @@ class Turns {
     void make_room(uint64_t now);
     void make_room_unmarked(uint64_t submitted, uint64_t now);
     void note_passed(uint64_t launch, uint64_t now);
-    void set_allowed(uint64_t launch);
     bool is_idle(uint64_t now);
     bool pass_early();
     bool has_run_out(uint64_t now);
@@ -117,6 +117,7 @@ class Turns {
     uint64_t ran_out_at_ = 0;       // a mark was passed with launches still under way; 0: none was
     uint64_t through_ = 0;          // the last launch that is known to have run out
     uint64_t quiet_launch_ = 0, quiet_since_ = 0;
+    uint32_t quiet_under_way_ = 0;  // since then, and left by a longjmp if that is long
 };
 
 }  // namespace cuslice
