@@ -42,8 +42,8 @@ void report_unpublished();
 
 // As the program ends, where `log` or `summary` wants it: how much of the GPUs' time its job had.
 void report_times();
-// "GPU 0 …: the job has a share of 30% of the time: it had 12.3 s, and waited 3.4 s". False: the job has no share of it.
-bool append_time(LogLine& line, const VirtualGpu& gpu);
+// Says what share of a GPU's time the job has, what it had of it and how long it waited, if it has one.
+void report_time(LogLevel level, const VirtualGpu& gpu);
 
 // From now on it is said, once for each of these, which holder of the GPU's time was passed by and why, and why this
 // process shares none.

@@ -205,8 +205,7 @@ void report_times() {
     if (!wants(level))
         return;
     for (const VirtualGpu& gpu : process().gpus())
-        if (LogLine line; append_time(line, gpu))
-            log_line(level, line);
+        report_time(level, gpu);
 }
 
 void report_use() {

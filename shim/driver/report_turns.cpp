@@ -62,13 +62,14 @@ void started() { atexit(end_turns); }
 
 }  // namespace
 
-bool append_time(LogLine& line, const VirtualGpu& gpu) {
+void report_time(LogLevel level, const VirtualGpu& gpu) {
     Turns::Times times;
     if (!gpu.slice().time.weight || !process().turns().times_on(gpu, &times))
-        return false;
+        return;
+    LogLine line;
     append_gpu(line, gpu).append(": the job has a share of ", times.weight, "% of the time: it had ");
     append_seconds(append_seconds(line, times.had).append(", and waited "), times.waited);
-    return true;
+    log_line(level, line);
 }
 
 void report_turns() { process().turns().services = {&use_all, &answered, &failed, &started, &report_times}; }
