@@ -29,14 +29,17 @@ Answer parse_answer(const std::string& line) {
     return answer;
 }
 
-std::set<std::string> symbols_of_route(const std::string& route) {
+// Symbols of the rows that end so.
+std::set<std::string> symbols_where(const std::string& last) {
     std::set<std::string> all;
     const std::string text = read_text(CUSLICE_TEST_FUNCTIONS);
-    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + route + ", \\w+, \\w+\\)");
+    const std::regex row("CUSLICE_FUNCTION\\((\\w+),[^)]*, " + last + "\\)");
     for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it)
         all.insert((*it)[1]);
     return all;
 }
+
+std::set<std::string> symbols_of_route(const std::string& route) { return symbols_where(route + ", \\w+, \\w+"); }
 
 }  // namespace
 
@@ -67,6 +70,7 @@ std::vector<LookUp> of_runtime() {
 
 std::set<std::string> hooked_symbols() { return symbols_of_route("hook"); }
 std::set<std::string> checked_symbols() { return symbols_of_route("checked"); }
+std::set<std::string> gated_symbols() { return symbols_where("gated"); }
 
 std::vector<Answer> ask(const std::vector<LookUp>& look_ups, const Words& environment, bool after_init,
                         std::string* err) {

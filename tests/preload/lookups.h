@@ -37,9 +37,10 @@ std::vector<LookUp> of_typedefs();
 std::vector<LookUp> of_runtime();
 
 /// Symbols before which a hook stands, from the one list of functions, and those whose arguments are looked at where
-/// memory is cached.
+/// memory is cached, or that wait for their job's turn where time is shared.
 std::set<std::string> hooked_symbols();
 std::set<std::string> checked_symbols();
+std::set<std::string> gated_symbols();
 
 /// The answers of a child process with this environment, one for each look-up. Fails the test if there are not as many.
 std::vector<Answer> ask(const std::vector<LookUp>& look_ups, const Words& environment, bool after_init = false,

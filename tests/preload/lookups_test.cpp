@@ -95,6 +95,18 @@ TEST_CASE("where memory may be cached, the functions that copy and fill are ours
                  "fake driver, caching", ours);
 }
 
+TEST_CASE("where time is shared, the functions that start work are ours as well, also before cuInit") {
+    const bool after_init = GENERATE(false, true);
+    const std::string setting = GENERATE("CUSLICE_SHARE=30%", "CUSLICE_SHARE=1=30%");
+    CAPTURE(after_init, setting);
+    const Folder books;
+    std::set<std::string> ours = hooked_symbols(), gated = gated_symbols();
+    REQUIRE(gated.count("cuLaunchKernel") == 1);
+    ours.insert(gated.begin(), gated.end());
+    hold_against(raw("2xa100-40g", books.path()), sliced("2xa100-40g", books.path(), {setting}), after_init,
+                 "fake driver, time shared", ours);
+}
+
 // scripts/test.sh fetches the drivers, with the packages that this system's own sources have. The first is Debian 12's
 // own.
 TEST_CASE("look-ups on NVIDIA's own driver are the driver's own") {
