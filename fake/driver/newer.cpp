@@ -38,6 +38,11 @@ CUresult cuMemcpyDtoD_v3(CUdeviceptr to, CUdeviceptr from, size_t bytes, unsigne
     return cuMemcpyDtoD_v2(to, from, bytes);
 }
 
+CUresult cuLaunchFakeKernel(CUfunction kernel, CUstream stream) {
+    CUSLICE_TRY(check_newer(0));
+    return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
+}
+
 CUresult cuStreamBeginFakeRecapture(CUstream stream, CUstreamCaptureMode mode) {
     CUSLICE_TRY(check_newer(0));
     return cuStreamBeginCapture_v2(stream, mode);
@@ -60,6 +65,7 @@ std::span<const Exported> newer_functions() {
         {"cuMemAlloc_v3", "cuMemAlloc", 14000, false, reinterpret_cast<void*>(&cuMemAlloc_v3)},
         {"cuStreamBeginFakeRecapture", "cuStreamBeginFakeRecapture", 14000, false,
          reinterpret_cast<void*>(&cuStreamBeginFakeRecapture)},
+        {"cuLaunchFakeKernel", "cuLaunchFakeKernel", 14000, false, reinterpret_cast<void*>(&cuLaunchFakeKernel)},
         {"cuMemcpyDtoD_v3", "cuMemcpyDtoD", 14000, false, reinterpret_cast<void*>(&cuMemcpyDtoD_v3)},
     };
     return rows;

@@ -14,8 +14,8 @@ namespace cuslice::fake {
 bool newer_driver();
 
 /// cuFakeNewerDriverFunction(int*), version 13000: writes 20130 to where its argument points; and forms of cuMemAlloc
-/// and cuMemcpyDtoD from version 14000 on, which do what their _v2 forms do; and cuStreamBeginFakeRecapture, which
-/// begins a capture as cuStreamBeginCapture_v2 does.
+/// and cuMemcpyDtoD from version 14000 on, which do what their _v2 forms do; cuStreamBeginFakeRecapture, which begins a
+/// capture as cuStreamBeginCapture_v2 does; and cuLaunchFakeKernel, which launches one thread of a kernel.
 std::span<const Exported> newer_functions();
 
 }  // namespace cuslice::fake
