@@ -181,8 +181,10 @@ void Lease::take_out_ended(Members members) {
     }
 }
 
+// A quantum later where it is this process itself: who waits for it is first, and says it.
 Reason Lease::why_overdue(const Job& job, const Member& member, uint64_t now) {
-    const uint64_t waited = elapsed(job.closed, now);
+    const uint64_t lead = member.presence == self_.presence ? state_.terms.quantum : 0;
+    const uint64_t waited = elapsed(job.closed + lead, now);
     if (waited < state_.terms.quantum)
         return Reason::none;
     if (surroundings_->condition_of(member) == Condition::stopped)
@@ -190,13 +192,12 @@ Reason Lease::why_overdue(const Job& job, const Member& member, uint64_t now) {
     return waited < state_.terms.patience ? Reason::none : Reason::holder_overdue;
 }
 
-// Not this process itself: who waits for it does that, and says it.
 void Lease::pass_by_overdue() {
     const uint64_t now = surroundings_->now();
     for (uint32_t i = 0; i < kMembers; i++) {
         const Member member = state_.members[i];
         const Job job = state_.jobs[member.job];
-        if (i == place_ || !is_holder(state_, member) || job.phase != Phase::closing)
+        if (!is_holder(state_, member) || job.phase != Phase::closing)
             continue;
         const Reason reason = why_overdue(job, member, now);
         if (reason == Reason::none)

@@ -6,23 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include "tests/preload/guest.h"
+#include "tests/sleeping.h"
 
 namespace cuslice::tests {
-
-/// 0 of a thread that has ended.
-inline uint64_t naps_of(int pid, int thread) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) + "/status");
-    const std::string key = "voluntary_ctxt_switches:";
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind(key, 0) == 0)
-            return std::stoull(line.substr(key.size()));
-    return 0;
-}
 
 /// Naps of the thread that carries out the commands, which sleeps once for each.
 inline uint64_t naps(Guest& guest) {

@@ -16,9 +16,10 @@ using namespace cuslice::tests;
 namespace {
 
 struct Process {
-    Process(Machine& machine, uint64_t job, uint32_t weight = 50) : machine_(machine), self(machine.new_process()) {
+    Process(Machine& machine, uint64_t job, uint32_t weight = 50, uint32_t cap = kWhole)
+        : machine_(machine), self(machine.new_process()) {
         lease->attach(machine.file(), machine, self);
-        REQUIRE(lease->join(job, {.gpu = lease->number_of_gpu("GPU-0"), .weight = weight}));
+        REQUIRE(lease->join(job, {.gpu = lease->number_of_gpu("GPU-0"), .weight = weight, .cap = cap}));
     }
     // True if it need not sleep.
     bool tries(uint64_t deadline = kForEver) { return lease->try_acquire(deadline, &answer, &pause); }
@@ -139,6 +140,20 @@ TEST_CASE("a holder whose work doesn't end leaves it to those who wait to pass i
     CHECK(waiter.tries());
     CHECK(waiter.answer.reason == Reason::holder_overdue);
     CHECK(waiter.answer.pid == holder.self.pid);
+}
+
+TEST_CASE("a holder whose turn its cap has ended passes itself by where nobody else waits for it") {
+    Machine machine({});
+    Process alone(machine, 1, 50, 50);
+    REQUIRE(alone.tries());
+    machine.run_until(machine.now() + 50 * kMs);
+    alone.lease->look();
+    const uint64_t closed = machine.now();
+    while (!alone.tries() && machine.now() < closed + 10 * kSecond)
+        machine.run_until(alone.pause.until);
+    CHECK(alone.answer.granted);
+    CHECK(alone.answer.reason == Reason::holder_overdue);
+    CHECK(alone.lease->held());
 }
 
 TEST_CASE("a thread that sleeps is told whom another one of its process has passed by") {

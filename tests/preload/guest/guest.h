@@ -56,6 +56,7 @@ void add_sharing_commands(Commands& commands);
 void add_nvml_commands(Commands& commands);
 void add_process_commands(Commands& commands);
 void add_thread_commands(Commands& commands);
+void add_turn_commands(Commands& commands);
 void add_work_commands(Commands& commands);
 
 /// How a thread treats captures of others; afterwards *mode is how it did before.

@@ -52,6 +52,7 @@ struct Call {
     std::string what;
     size_t bytes;
     CUdeviceptr block;
+    CUfunction kernel = nullptr;
 
     void operator()() const {
         CUdeviceptr made = 0;
@@ -70,6 +71,8 @@ struct Call {
             driver->cuDevicePrimaryCtxRetain(&context, static_cast<CUdevice>(bytes));
         if (what == "destroy")
             driver->cuCtxDestroy_v2(reinterpret_cast<CUcontext>(block));
+        if (what == "launch")
+            driver->cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
     }
 };
 
@@ -81,6 +84,15 @@ struct Call {
     call();
     leaves_next_sleep = false;
     return false;
+}
+
+bool leaves_driver(const Call& call) {
+    struct sigaction action {};
+    action.sa_handler = jump;
+    sigaction(SIGUSR1, &action, nullptr);
+    const bool left = leaves(call);
+    signal(SIGUSR1, SIG_IGN);
+    return left;
 }
 
 // The same where the signal comes inside NVML, while that has a lock.
@@ -103,12 +115,13 @@ void add_leave_commands(Commands& commands) {
                         free      ? p.blocks.at(w.at(1))
                         : destroy ? reinterpret_cast<CUdeviceptr>(p.contexts.at(w.at(1)))
                                   : 0};
-        struct sigaction action {};
-        action.sa_handler = jump;
-        sigaction(SIGUSR1, &action, nullptr);
-        const bool left = leaves(call);
-        signal(SIGUSR1, SIG_IGN);
-        return answer(CUDA_SUCCESS, static_cast<int>(left));
+        return answer(CUDA_SUCCESS, static_cast<int>(leaves_driver(call)));
+    };
+    // leavelaunch CODE KERNEL: the same
+    commands["leavelaunch"] = [](Program& p, const Words& w) {
+        Call call{&p.driver, "launch", 0, 0};
+        const CUresult found = p.driver.cuModuleGetFunction(&call.kernel, p.modules.at(w.at(0)), w.at(1).c_str());
+        return found != CUDA_SUCCESS ? answer(found) : answer(found, static_cast<int>(leaves_driver(call)));
     };
     // leavenvml alloc BYTES SIGNAL, leavenvml retain DEVICE SIGNAL: 1 if the call was left, and how many of NVML's
     // locks were left with it

@@ -27,6 +27,7 @@ const Commands& commands() {
         add_random_commands(made);
         add_sharing_commands(made);
         add_thread_commands(made);
+        add_turn_commands(made);
         add_work_commands(made);
         return made;
     }();
