@@ -15,7 +15,7 @@ constexpr uint64_t kSlower = 4;
 
 void QueueDepth::begin(uint64_t launched) {
     step_ = std::max<uint64_t>(step_ / kSlower, 1);
-    allowed_ = launched + kLeast * step_;
+    allowed_ = launched + kLeast * gpus_ * step_;
     last_ = launched;
     last_at_ = 0;
 }
@@ -28,7 +28,7 @@ void QueueDepth::passed(uint64_t launch, uint64_t now) {
     }
     last_ = launch;
     last_at_ = now;
-    allowed_ = std::max(allowed_, launch + kLeast * step_);
+    allowed_ = std::max(allowed_, launch + kLeast * gpus_ * step_);
 }
 
 }  // namespace cuslice::lease

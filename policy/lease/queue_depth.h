@@ -11,8 +11,12 @@ class QueueDepth {
   public:
     static constexpr uint64_t kMost = 512;
 
-    /// A share of a turn.
-    constexpr void set_target(uint64_t target) { target_ = target; }
+    /// A share of a turn, and the number of GPUs that launches may be for: a thread may give all to one of them, and
+    /// then all to the next.
+    constexpr void set_target(uint64_t target, uint64_t gpus = 1) {
+        target_ = target;
+        gpus_ = gpus;
+    }
 
     /// There are others from now on. `launched`: the last launch so far, and what is before it may be queued. The GPU
     /// is taken to be not much slower than it was the last time.
@@ -26,7 +30,7 @@ class QueueDepth {
     uint64_t allowed() const { return allowed_; }
 
   private:
-    uint64_t target_ = 0;
+    uint64_t target_ = 0, gpus_ = 1;
     uint64_t step_ = 1, allowed_ = 0;
     uint64_t last_ = 0, last_at_ = 0;  // mark that was passed; at 0: none has been
 };

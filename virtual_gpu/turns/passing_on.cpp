@@ -105,7 +105,7 @@ uint64_t Turns::look_after_open(uint64_t gate, uint64_t now) {
         return now + kFileLook;
     }
     const bool is_wanted = lease::is_wanted(gate);
-    depth_.set_target(gpu_state().sharing.quantum / (is_wanted ? kDepthsWanted : kDepths));
+    depth_.set_target(gpu_state().sharing.quantum / (is_wanted ? kDepthsWanted : kDepths), gpus_.load());
     if (!is_bounded_)
         begin_bound();
     make_room(now);

@@ -2,6 +2,7 @@
 #include "virtual_gpu/turns/turns.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -84,6 +85,7 @@ void Turns::use(const VirtualGpu& gpu) {
     if (number == lease::kNoPlace || !(is_first ? lease.join(job_of_process(), share) : lease.set_share(share)))
         return say_no_room(gpu);
     used_ |= lease::bit(number);
+    gpus_.store(static_cast<unsigned>(std::popcount(used_)));
     if (!is_first)
         return;
     passed_at_ = lease.gate();

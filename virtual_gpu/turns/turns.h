@@ -95,6 +95,7 @@ class Turns {
     bool has_thread_ CUSLICE_GUARDED_BY(mutex_) = false;
     lease::ProcessLease lease_;
 
+    std::atomic<unsigned> gpus_{1};               // in `used_`
     std::atomic<uint64_t> submitted_{0};          // launches that had to look here, and have been given to the driver
     std::atomic<uint32_t> calls_{0};              // those that haven't
     std::atomic<uint32_t> under_way_{0};          // of these, those that are past the gate

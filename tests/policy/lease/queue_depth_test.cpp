@@ -108,3 +108,12 @@ TEST_CASE("in the next turn the GPU is taken for a quarter as fast as it was, an
     gpu.pass(25);
     CHECK(gpu.depth.step() == 100);
 }
+
+TEST_CASE("as much may be queued for each GPU as for one") {
+    QueueDepth one, two;
+    one.set_target(kTarget);
+    two.set_target(kTarget, 2);
+    one.begin(100);
+    two.begin(100);
+    CHECK(two.allowed() - 100 == 2 * (one.allowed() - 100));
+}
