@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Tests share_probe on the fake GPU, on the real clock:  share_probe_test.sh BUILD
-# What is expected holds on a busy machine, too: a program that is late does less, never more.
+# Expects no more than a busy machine gives: a program that is late does less.
 set -u
 probe=$1/lab/hardware/share_probe work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 # A test that runs one program, under the library and the launcher: 717 before it depended on that program alone.
-TEST, CEILING = "test_preload_limits", 400
+TEST, CEILING = "test_preload_limits", 393
 
 
 def main():
