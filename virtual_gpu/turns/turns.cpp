@@ -95,7 +95,12 @@ void Turns::use(const VirtualGpu& gpu) {
 
 void Turns::start_thread() {
     has_thread_ = start_background_thread(run, this);
-    has_thread_ ? services.started() : leave();
+    if (has_thread_)
+        return services.started();
+    leave();
+    lease::LedgerError why;
+    ledger::set_text(&why, "no thread can be started that passes the lease on");
+    services.failed(why);
 }
 
 void Turns::await_turn() {
