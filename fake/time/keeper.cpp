@@ -43,6 +43,7 @@ void Timekeeper::run() {
         const Time now = clock();
         take_all();
         model_.advance(now);
+        end_streams();
         tell_figures();
         look_after_processes();
         if (nobody_is_left())
@@ -96,11 +97,24 @@ void Timekeeper::take_work(uint32_t number) {
     const uint64_t released = stream.released;
     if (released != 0)
         model_.release({number, released}, stream.released_at);
-    if (stream.state == TimeState::closing && stream.reached == submitted) {
+    if (stream.state == TimeState::closing && std::ranges::find(closing_, number) == closing_.end())
+        closing_.push_back(number);
+}
+
+/// A stream is closed while it has work, too, and is there until that is done.
+void Timekeeper::end_streams() {
+    std::erase_if(closing_, [&](uint32_t number) {
+        TimedStream& stream = file_.streams[number];
+        // Its context may have ended, and the stream be another one's.
+        if (stream.state != TimeState::closing)
+            return true;
+        if (stream.reached != stream.submitted)
+            return false;
         model_.remove_stream(number);
         stream.state = TimeState::unused;
         stream.context = 0;
-    }
+        return true;
+    });
 }
 
 void Timekeeper::look_at_contexts() {

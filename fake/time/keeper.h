@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "fake/time/figures.h"
 #include "fake/time/mapping.h"
@@ -25,6 +26,7 @@ class Timekeeper final : TimeListener {
     Time clock() const;
     void take_all();
     void take_work(uint32_t number);
+    void end_streams();
     void look_at_contexts();
     void end_context(uint32_t number);
     void look_after_processes();
@@ -46,6 +48,7 @@ class Timekeeper final : TimeListener {
     Time processes_seen_ = 0;    // on the host's clock
     Time alone_since_ = 0;
     std::array<bool, kTimeGpus> has_gpu_{};
+    std::vector<uint32_t> closing_;  // streams that have been closed
 };
 
 }  // namespace cuslice::fake

@@ -313,6 +313,20 @@ TEST_CASE("more work than a GPU's queue has room for waits for that") {
     });
 }
 
+TEST_CASE("a context's event that is recorded again before it is reached makes room for others") {
+    run([](const Device& device, const Report& report) {
+        const CUstream stream = device.stream();
+        const CUevent all = device.event();
+        CUevent begin = nullptr;
+        for (int i = 0; i < 2100; i++) {  // more than the timekeeper has streams
+            begin = device.record(stream);
+            device.launch("ms", stream);
+            EXPECT_EQUAL(cuCtxRecordEvent(device.context, all), CUDA_SUCCESS);
+        }
+        EXPECT_EQUAL(device.between(begin, all), 1.0F);
+    });
+}
+
 TEST_CASE("two processes take turns, and one that is alone has the GPU for itself") {
     run_beside(
         [](const Device& own, const Peer& first) {
