@@ -172,7 +172,7 @@ void Lease::take_out_ended(Members members) {
         if (is_free(member) || !asked || i == place_ || surroundings_->condition_of(member) != Condition::ended)
             continue;
         if (is_holder(state_, member))
-            passed_by_ = {true, Reason::holder_ended, state_.jobs[member.job].id, member.pid};
+            note_passed_by(Reason::holder_ended, state_.jobs[member.job], member);
         do_step([&] {
             if (state_.members[i].presence == member.presence)
                 lease::leave(state_, i, surroundings_->now());
@@ -202,7 +202,7 @@ void Lease::pass_by_overdue() {
         const Reason reason = why_overdue(job, member, now);
         if (reason == Reason::none)
             continue;
-        passed_by_ = {true, reason, job.id, member.pid};
+        note_passed_by(reason, job, member);
         do_step([&] {
             const Job& same = state_.jobs[member.job];
             if (same.id == job.id && same.phase == Phase::closing && same.closed == job.closed)
@@ -228,14 +228,23 @@ uint64_t Lease::look() {
     return next_look(now);
 }
 
+void Lease::note_passed_by(Reason reason, const Job& job, const Member& member) {
+    passed_by_ = {true, reason, job.id, member.pid};
+    is_any_passed_by_.store(true);
+}
+
 Answer Lease::take_passed_by() {
     const Answer answer = passed_by_;
     passed_by_ = {};
+    is_any_passed_by_.store(false);
     return answer;
 }
 
-// Another thread of this process may have passed the holder by.
+// Another thread of this process may have passed the holder by. Without the lock where none has: that thread wakes at
+// the same time as this one, and looks.
 Answer Lease::let_in() {
+    if (!is_any_passed_by_.load())
+        return {};
     const DisablingLockGuard lock(mutex_);
     return take_passed_by();
 }

@@ -100,6 +100,7 @@ class Lease {
     void take_out_ended(Members members) CUSLICE_REQUIRES(mutex_);
     void pass_by_overdue() CUSLICE_REQUIRES(mutex_);
     Reason why_overdue(const Job& job, const Member& member, uint64_t now) CUSLICE_REQUIRES(mutex_);
+    void note_passed_by(Reason reason, const Job& job, const Member& member) CUSLICE_REQUIRES(mutex_);
     Answer take_passed_by() CUSLICE_REQUIRES(mutex_);
     Answer let_in();
     bool fail(Reason reason, Answer* answer) CUSLICE_REQUIRES(mutex_);
@@ -115,6 +116,7 @@ class Lease {
     Member self_{};
     uint32_t place_ = kNoPlace;
     Answer passed_by_;  // to be told with the next answer
+    std::atomic<bool> is_any_passed_by_{false};
     uint64_t charged_[kGpus] = {};
     State state_{};  // a copy, which nobody else can change while a step looks at it
 };

@@ -21,8 +21,8 @@ class QueueDepth {
     /// There are others from now on. `launched`: the last launch so far, and what is before it may be queued. The GPU
     /// is taken to be not much slower than it was the last time.
     void begin(uint64_t launched);
-    /// The GPU has come past the mark behind this launch.
-    void passed(uint64_t launch, uint64_t now);
+    /// The GPU has come past the mark behind this launch, later than `after` and not later than `now`.
+    void passed(uint64_t launch, uint64_t after, uint64_t now);
 
     /// A mark is due behind each so many launches.
     uint64_t step() const { return step_; }
@@ -32,7 +32,7 @@ class QueueDepth {
   private:
     uint64_t target_ = 0, gpus_ = 1;
     uint64_t step_ = 1, allowed_ = 0;
-    uint64_t last_ = 0, last_at_ = 0;  // mark that was passed; at 0: none has been
+    uint64_t last_ = 0, last_after_ = 0;  // mark that was passed, later than that; 0: none has been
 };
 
 }  // namespace cuslice::lease

@@ -178,7 +178,7 @@ void schedule(State& state, uint64_t now) {
     lend(state, queue, kept, false, now);
     extend(state, kept.gpus, now);
     follow_contests(state, now);
-    set_gates(state);
+    set_gates(state, now);
 }
 
 uint64_t next_event(const State& state, uint64_t now, uint64_t most) {

@@ -17,20 +17,29 @@ namespace {
 
 constexpr uint64_t kMicrosecond = 1000;
 // Between two questions to the GPU: while a turn's work runs out, while others wait, and while they may come to.
-constexpr uint64_t kOften = 20 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
-// Time that may be queued, in parts of a turn; twice that at most.
-constexpr uint64_t kDepthsWanted = 10, kDepths = 2;
+constexpr uint64_t kOften = 5 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
+// Parts of a turn that may be queued, twice that at most. A program that pauses waits for what is queued each time that
+// it is back.
+constexpr uint64_t kDepths = 2, kDepthsWanted = 10, kDepthsForLender = 50;
 // So long a GPU is idle before the lease is passed on early: a program that launches one kernel after the other leaves
 // it idle for moments.
 constexpr uint64_t kGrace = 50 * kMicrosecond;
 // Between two looks for the file. Nothing else is due here while nobody waits: whoever comes to changes the gate.
 constexpr uint64_t kFileLook = 1'000'000 * kMicrosecond;
+// From a change of the gate to this thread's work: a launch that was let in has the core first, and room for so long.
+constexpr uint64_t kSettled = 300 * kMicrosecond;
 // Without a launch for so long, work that can't be marked is waited for.
 constexpr uint64_t kQuiet = 1000 * kMicrosecond;
 // A launch that isn't submitted so long after all others have run out was left by a longjmp.
 constexpr uint64_t kLeft = 50'000 * kMicrosecond;
 
 uint64_t now_monotonic() { return kernel_clock(CLOCK_MONOTONIC); }
+
+uint64_t depths_for(uint64_t gate) {
+    if (lease::has_lender(gate))
+        return kDepthsForLender;
+    return lease::is_wanted(gate) ? kDepthsWanted : kDepths;
+}
 
 }  // namespace
 
@@ -85,7 +94,9 @@ void Turns::look_for_file(uint64_t now) {
 uint64_t Turns::look_after(uint64_t now) {
     lease::Lease& lease = lease_.lease();
     uint64_t gate = lease.gate();
-    if (gate != shown_ || now >= due_) {
+    if (gate != shown_) {
+        due_ = settled_ = now + kSettled;
+    } else if (now >= due_) {
         due_ = lease.look();
         gate = lease.gate();
     }
@@ -101,46 +112,55 @@ uint64_t Turns::look_after(uint64_t now) {
 uint64_t Turns::look_after_open(uint64_t gate, uint64_t now) {
     is_closing_ = false;
     if (lease::goes_on_at_once(gate)) {
-        is_bounded_ = false;
+        is_bounded_ = has_first_ = false;
         return now + kFileLook;
     }
-    const bool is_wanted = lease::is_wanted(gate);
-    depth_.set_target(gpu_state().sharing.quantum / (is_wanted ? kDepthsWanted : kDepths), gpus_.load());
+    depth_.set_target(gpu_state().sharing.quantum / depths_for(gate), gpus_.load());
+    if (!is_bounded_ && now < settled_)
+        return settled_;
     if (!is_bounded_)
-        begin_bound();
+        begin_bound(now);
     make_room(now);
-    if (!is_wanted)
-        return rest(now);
+    if (!lease::is_wanted(gate))
+        return rest(now, lease::has_lender(gate) ? kPoll : kSeldom);
     if (is_idle(now) && pass_early())
         return now;
     return std::min(due_, now + kPoll);
 }
 
 // Nobody waits, but may come to. Where nothing is queued the next launch calls this thread.
-uint64_t Turns::rest(uint64_t now) {
+uint64_t Turns::rest(uint64_t now, uint64_t poll) {
     is_resting_.store(through_ == submitted_.load() && !work_.any());
     if (through_ == submitted_.load())
         return now + kFileLook;
     is_resting_.store(false);
-    return std::min(due_, now + kSeldom);
+    return std::min(due_, now + poll);
 }
 
-void Turns::begin_bound() {
+void Turns::begin_bound(uint64_t now) {
     is_bounded_ = true;
+    looked_at_ = now;
     work_.drop();
     const uint64_t submitted = submitted_.load();
-    depth_.begin(submitted);
-    step_.store(depth_.step());
+    if (!has_first_)
+        allow_first(submitted);
+    has_first_ = false;
     marked_.store(submitted);
     through_ = submitted - 1;  // as is not known yet
     quiet_since_ = 0;
     work_.mark(submitted);
-    set_allowed(depth_.allowed());
+    room_.happened();
 }
 
-void Turns::note_passed(uint64_t launch, uint64_t now) {
+void Turns::allow_first(uint64_t submitted) {
+    depth_.begin(submitted);
+    step_.store(depth_.step());
+    allowed_.store(depth_.allowed());
+}
+
+void Turns::note_passed(uint64_t launch) {
     through_ = launch;
-    depth_.passed(launch, now);
+    depth_.passed(launch, looked_at_, now_monotonic());
     step_.store(depth_.step());
     set_allowed(depth_.allowed());
 }
@@ -149,16 +169,17 @@ void Turns::make_room(uint64_t now) {
     const std::optional<uint64_t> passed = work_.passed();
     const uint64_t submitted = submitted_.load();
     if (passed)
-        note_passed(*passed, now);
+        note_passed(*passed);
     if (!work_.any() && through_ != submitted && !work_.mark(submitted))
         make_room_unmarked(submitted, now);
+    looked_at_ = now;
 }
 
 // A capture goes on, whose launches are none, or the driver has no marks.
 void Turns::make_room_unmarked(uint64_t submitted, uint64_t now) {
     const bool is_quiet = quiet_since_ && now - quiet_since_ >= kQuiet;
     if ((is_quiet || !QueuedWork::can_mark()) && work_.wait_for_all())
-        note_passed(submitted, now_monotonic());
+        note_passed(submitted);
     else
         set_allowed(submitted + depth_.step());
 }
@@ -221,7 +242,10 @@ uint64_t Turns::look_after_closed(uint64_t now) {
     return now;
 }
 
+// The next turn's first launches needn't wait for this thread.
 void Turns::pass() {
+    allow_first(submitted_.load());
+    has_first_ = true;
     lease_.lease().pass();
     passed_at_ = lease_.lease().gate();
     is_bounded_ = false;

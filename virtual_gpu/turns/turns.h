@@ -78,11 +78,12 @@ class Turns {
     uint64_t look_after(uint64_t now);
     uint64_t look_after_open(uint64_t gate, uint64_t now);
     uint64_t look_after_closed(uint64_t now);
-    uint64_t rest(uint64_t now);
-    void begin_bound();
+    uint64_t rest(uint64_t now, uint64_t poll);
+    void begin_bound(uint64_t now);
+    void allow_first(uint64_t submitted);
     void make_room(uint64_t now);
     void make_room_unmarked(uint64_t submitted, uint64_t now);
-    void note_passed(uint64_t launch, uint64_t now);
+    void note_passed(uint64_t launch);
     bool is_idle(uint64_t now);
     bool pass_early();
     bool has_run_out(uint64_t now);
@@ -111,11 +112,14 @@ class Turns {
     lease::QueueDepth depth_;
     uint64_t next_look_for_file_ = 0;
     uint64_t shown_ = 0, due_ = 0;  // by the gate, at the last look
+    uint64_t settled_ = 0;          // some time after that changed
     uint64_t passed_at_ = 0;        // what the gate showed when the lease was passed last
     bool is_bounded_ = false;       // there are others in this turn
+    bool has_first_ = false;        // launches of the next turn, which begins with others, have room already
     bool is_closing_ = false;       // the turn is over, and a mark stands behind its work, or stood
     bool are_all_marked_ = false;   // no launch was under way when that was set
     uint64_t ran_out_at_ = 0;       // a mark was passed with launches still under way; 0: none was
+    uint64_t looked_at_ = 0;        // when marks were last asked for that weren't passed
     uint64_t through_ = 0;          // the last launch that is known to have run out
     uint64_t quiet_launch_ = 0, quiet_since_ = 0;
     uint32_t quiet_under_way_ = 0;  // since then, and left by a longjmp if that is long

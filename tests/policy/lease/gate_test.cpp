@@ -72,6 +72,45 @@ TEST_CASE("the gate of who has no turn shows nothing but that it is closed") {
     CHECK((gate_of(table, one) & (kOpen | kWanted | kCompany)) == (kWanted | kCompany));
 }
 
+TEST_CASE("a job that pauses has lent the rest of its turn, and others learn of it until it has used that up") {
+    Table table;
+    const uint32_t one = table.add(50), other = table.add(50), elsewhere = table.add(50, bit(1));
+    table.wants(elsewhere);
+    table.wants(one);
+    table.wants(other);
+    CHECK_FALSE(has_lender(gate_of(table, one)));
+    table.after(10);
+    table.passes(one);
+    REQUIRE(table.open(other));
+    CHECK(has_lender(gate_of(table, other)));
+    CHECK_FALSE(goes_on_at_once(gate_of(table, other)));
+    CHECK_FALSE(has_lender(gate_of(table, elsewhere)));
+    table.after(10);
+    table.wants(one);
+    CHECK(has_lender(gate_of(table, other)));
+    table.passes(other);
+    REQUIRE(table.open(one));
+    table.wants(other);
+    table.after(100);
+    table.passes(one);
+    REQUIRE(table.open(other));
+    CHECK_FALSE(has_lender(gate_of(table, other)));
+}
+
+TEST_CASE("nobody keeps a queue short for a job whose pause is long") {
+    Table table;
+    const uint32_t one = table.add(50), other = table.add(50);
+    table.wants(one);
+    table.wants(other);
+    table.passes(one);
+    REQUIRE(table.open(other));
+    table.after(499);
+    CHECK(has_lender(gate_of(table, other)));
+    table.after(1);
+    CHECK_FALSE(has_lender(gate_of(table, other)));
+    CHECK(has_company(gate_of(table, other)));
+}
+
 TEST_CASE("each change has a number of its own, and an older gate is never shown after a newer one") {
     Table table;
     const uint32_t one = table.add(50);

@@ -21,7 +21,7 @@ struct BusyGpu {
     void pass(uint64_t launches) {
         done += launches;
         now += launches * each;
-        depth.passed(done, now);
+        depth.passed(done, now, now);
     }
     /// Time for which all that may be queued keeps it busy.
     uint64_t queued() const { return (depth.allowed() - done) * each; }
@@ -83,7 +83,7 @@ TEST_CASE("a mark that is passed again counts no launches, and what was allowed 
     for (int i = 0; i < 3; i++)
         gpu.pass(gpu.depth.step());
     const uint64_t step = gpu.depth.step(), allowed = gpu.depth.allowed();
-    gpu.depth.passed(gpu.done, gpu.now + kMillisecond);
+    gpu.depth.passed(gpu.done, gpu.now, gpu.now + kMillisecond);
     CHECK(gpu.depth.step() == step);
     CHECK(gpu.depth.allowed() == allowed);
     // A GPU that gets slower takes nothing back that was allowed.
@@ -91,6 +91,20 @@ TEST_CASE("a mark that is passed again counts no launches, and what was allowed 
     gpu.pass(1);
     CHECK(gpu.depth.step() < step);
     CHECK(gpu.depth.allowed() >= allowed);
+}
+
+TEST_CASE("a look that comes late makes the GPU seem no faster") {
+    constexpr uint64_t kEach = kMillisecond;
+    QueueDepth depth;
+    depth.set_target(10 * kEach);
+    depth.begin(0);
+    // The first launch ended a moment after a look, the second one a moment before the next one, which was late.
+    depth.passed(1, kMillisecond, 6 * kMillisecond);
+    depth.passed(6, 6 * kMillisecond, 6 * kMillisecond + 50'000);
+    CHECK(depth.step() >= 9);
+    CHECK(depth.step() <= 10);
+    depth.passed(7, 6 * kMillisecond + 50'000, 7 * kMillisecond + 50'000);
+    CHECK(depth.step() <= 10);
 }
 
 TEST_CASE("in the next turn the GPU is taken for a quarter as fast as it was, and its last mark for none") {
