@@ -55,6 +55,7 @@ struct GpuSpec {
     // Where work takes time (fake/time/): how long contexts with kernels take turns, what a change costs, and how long
     // a launch and the record of an event, in a stream or in a context, keep the calling thread.
     uint64_t time_slice = 0, context_switch = 0, launch_time = 0, record_time = 0, context_record_time = 0;
+    uint64_t time_slice_spread = 0;  // percent by which a slice is longer or shorter at most
 
     std::vector<std::string> mig;  // the profiles of its MIG instances, "1g.18gb"; none: MIG is not enabled
     bool is_instance = false;      // it is a MIG instance itself (mig.h)

@@ -67,6 +67,8 @@ const std::vector<Key>& keys() {
          "whether kernels that nvcc made for other GPUs alone are taken for its own"},
         {"time-slice", Duration, &S::time_slice, 1000, 10'000'000'000, false,
          "how long a context's kernels run while another context's wait, such as \"2ms\""},
+        {"time-slice-spread", Count, &S::time_slice_spread, 0, 90, true,
+         "percent by which a time slice is longer or shorter at most, evenly spread"},
         {"context-switch", Duration, &S::context_switch, 0, 1'000'000'000, false, "what such a change takes"},
         {"launch-time", Duration, &S::launch_time, 0, 1'000'000'000, false,
          "how long a launch keeps the calling thread, where work takes time"},

@@ -98,7 +98,7 @@ uint32_t TimeClient::find_gpu(const GpuSpec& gpu) {
         if (entry.claim.compare_exchange_strong(claim, 1)) {
             std::strncpy(entry.uuid, uuid.c_str(), sizeof entry.uuid - 1);
             entry.timing = {static_cast<uint32_t>(gpu.multiprocessors), static_cast<uint32_t>(gpu.copy_engines),
-                            gpu.time_slice, gpu.context_switch};
+                            gpu.time_slice, gpu.context_switch, static_cast<uint32_t>(gpu.time_slice_spread)};
             entry.claim = 2;
             return number;
         }

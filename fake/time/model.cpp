@@ -297,7 +297,7 @@ void TimeModel::give_turns(Gpu& gpu) {
     if (next == kNone)
         return;
     if (goes_on && next == gpu.current) {
-        gpu.slice_end = now_ + gpu.timing.slice;
+        gpu.slice_end = now_ + next_slice(gpu);
         return;
     }
     if (goes_on)
@@ -305,7 +305,13 @@ void TimeModel::give_turns(Gpu& gpu) {
     const bool same = gpu.current == next || gpu.current == kNone;
     gpu.current = next;
     gpu.switched = now_ + (same ? 0 : gpu.timing.context_switch);
-    gpu.slice_end = gpu.switched + gpu.timing.slice;
+    gpu.slice_end = gpu.switched + next_slice(gpu);
+}
+
+Time TimeModel::next_slice(Gpu& gpu) {
+    const Time most = gpu.timing.slice * gpu.timing.slice_spread / 100;
+    gpu.drawn = gpu.drawn * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX generator
+    return gpu.timing.slice - most + (gpu.drawn >> 33) % (2 * most + 1);
 }
 
 /// Slices go on while nobody waits: the next one to come waits for the end of one.

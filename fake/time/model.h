@@ -44,6 +44,7 @@ struct GpuTiming {
     uint32_t copy_engines = 2;  // 1: both directions share it; 0: copies take turns with kernels
     Time slice = 2'000'000;
     Time context_switch = 0;
+    uint32_t slice_spread = 0;  // percent by which a slice is longer or shorter at most
 };
 
 /// Is told what happens, in the order of time.
@@ -116,6 +117,7 @@ class TimeModel {
         uint32_t free = 0;         // multiprocessors
         Time switched = 0;         // the current one can run from then on
         Time slice_end = 0;
+        uint64_t drawn = 0;        // for the lengths of slices: the same ones each time
         Time busy_since = kNever;  // the current one has run kernels without a pause
         std::array<CopyEngine, kEngines> copies;
     };
@@ -144,6 +146,7 @@ class TimeModel {
     void start_copies(Gpu& gpu);
     void tell_busy(Gpu& gpu);
     void align_slice(Gpu& gpu) const;
+    static Time next_slice(Gpu& gpu);
 
     TimeListener& listener_;
     Time now_ = 0;

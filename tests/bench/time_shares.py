@@ -33,10 +33,13 @@ ALL = (SHARES, NONE, BUCKET)
 LEAD_IN = {SHARES: 2.5, NONE: 1, BUCKET: 8}  # seconds: a bucket goes by NVML's, which are of the last one
 BATCH = 10  # ms of kernels
 SECOND = 1_000_000_000
+# The driver's slices, as keys of a GPU.
+SLICES = {"1 ms": {"time-slice": "1ms"}, "3 ms": {"time-slice": "3ms"}, "± 50 %": {"time-slice-spread": 50}}
 
-# `pause`: ms without work after each `batch` ms of kernels; None: never idle.
+# `weight` None: a program without cuslice, whatever the others do. `pause`: ms without work after each `batch` ms of
+# kernels; None: never idle.
 Job = collections.namedtuple("Job", "weight kernel batch pause")
-Mix = collections.namedtuple("Mix", "name jobs gpus graphs slice sharings targets", defaults=(1, False, "", (), ()))
+Mix = collections.namedtuple("Mix", "name jobs gpus graphs slices sharings targets", defaults=(1, False, {}, (), ()))
 Turn = collections.namedtuple("Turn", "pid begin end")
 # `points`, `points_1s`: None where jobs pause. `gaps`: hand-overs in us.
 Figures = collections.namedtuple("Figures", "points points_1s busy had gaps load")
@@ -62,9 +65,13 @@ def mixes():
     yield Mix("alone, 1 ms", never_idle((30,), 1), sharings=(SHARES, NONE), targets=("alone",))
     yield Mix("30:70, graphs of 10 kernels of 1 ms", never_idle((30, 70), 1), graphs=True, sharings=(SHARES, NONE),
               targets=("points", "points_1s", "busy"))
-    for slices in "1ms", "3ms":
-        yield Mix(f"30:70, 1 ms, the driver's slices {slices}", never_idle((30, 70), 1), slice=slices,
+    for name, slices in SLICES.items():
+        yield Mix(f"30:70, 1 ms, the driver's slices {name}", never_idle((30, 70), 1), slices=slices,
                   sharings=(SHARES, NONE), targets=("points", "points_1s", "busy"))
+    # Each kernel is preempted, and so are those that run out after a turn.
+    for kernel in 1, 5:
+        yield Mix(f"30:70, {kernel} ms, beside one without cuslice", never_idle((30, 70, None), kernel),
+                  sharings=(SHARES, NONE), targets=("points", "points_1s"))
     for on_gpu, on_cpu in (10, 10), (20, 5), (5, 15), (2, 2):
         first, second = (Job(weight, 1, on_gpu, on_cpu) for weight in (30, 70))
         yield Mix(f"pauses {on_gpu}/{on_cpu}, both", [first, second], sharings=(SHARES, NONE), targets=("pauses",))
@@ -82,9 +89,10 @@ class Place:
         self.build = build
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm")
         self.fake = f"{mix.gpus}xh200"
-        if mix.slice:
+        if mix.slices:
             self.fake = self.folder.name + "/gpus.toml"
-            pathlib.Path(self.fake).write_text(f'[[gpu]]\nprofile = "h200"\ntime-slice = "{mix.slice}"\n')
+            keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in mix.slices.items())
+            pathlib.Path(self.fake).write_text('[[gpu]]\nprofile = "h200"\n' + keys)
         kernels = {job.kernel for job in mix.jobs}
         self.environment = {**os.environ, "CUSLICE_FAKE_DIR": self.folder.name + "/fake",
                             "CUSLICE_DIR": self.folder.name + "/jobs",
@@ -97,7 +105,7 @@ class Place:
         words += ["--gpus", mix.gpus] + ["--graphs"] * mix.graphs
         words += ["--pause", job.pause] * (job.pause is not None) + ["--bucket", job.weight] * (sharing == BUCKET)
         environment = self.environment
-        if sharing == SHARES:
+        if sharing == SHARES and job.weight:
             words = [self.build / "bin/cuslice", "run", "--fake", self.fake, "--share", f"{job.weight}%", "--", *words]
         else:
             environment = {**environment, "CUSLICE_FAKE": self.fake, "LD_LIBRARY_PATH": self.build / "lib/cuslice/fake"}
@@ -149,8 +157,10 @@ def busy_times(turns, pids, begin, end):
 
 
 def points_off(had, weights):
-    """The most by which one's part of what all had is another than its weight's."""
-    return max(abs(100 * time / (sum(had) or 1) - 100 * weight / sum(weights)) for time, weight in zip(had, weights))
+    """The most by which one's part of what all with a weight had is another than its weight's."""
+    weighed = [(time, weight) for time, weight in zip(had, weights) if weight]
+    times, all_weights = (sum(column) for column in zip(*weighed))
+    return max(abs(100 * time / (times or 1) - 100 * weight / all_weights) for time, weight in weighed)
 
 
 def gaps_of(turns):
@@ -279,7 +289,7 @@ def main():
         measured = measure(build, mix, options)
         rows += [{"name": mix.name, "sharing": sharing, **figures._asdict()} for sharing, figures in measured.items()]
         targets += [(mix.name, *target) for target in targets_of(mix, measured)]
-        gaps += measured[SHARES].gaps if never_pauses(mix) else []
+        gaps += measured[SHARES].gaps if never_pauses(mix) and all(job.weight for job in mix.jobs) else []
     if gaps:
         targets.append(target_of_gaps(build, gaps))
     print_targets(targets)

@@ -149,6 +149,29 @@ TEST_CASE("a change of contexts takes time, in which nothing runs") {
                                            {0, Engine::compute, 5 * kMs, 6 * kMs}});
 }
 
+TEST_CASE("slices are longer or shorter by the spread at most, and as long in the mean") {
+    constexpr Time kSlices = 1000;
+    Scene scene({.multiprocessors = kWide, .slice = 2 * kMs, .slice_spread = 50});
+    scene.streams_of(0, {0});
+    scene.streams_of(1, {1});
+    scene.kernel(0, kSlices * 2 * kMs);
+    scene.kernel(1, kSlices * 2 * kMs);
+    scene.model.advance(kSlices * 2 * kMs);
+    REQUIRE(scene.spans.size() > 2);
+    scene.spans.pop_back();  // goes on
+    Time least = kNever, most = 0;
+    for (const Span& span : scene.spans) {
+        least = std::min(least, span.end - span.begin);
+        most = std::max(most, span.end - span.begin);
+    }
+    CHECK(least >= kMs);
+    CHECK(least < kMs + kMs / 10);
+    CHECK(most <= 3 * kMs);
+    CHECK(most > 3 * kMs - kMs / 10);
+    CHECK(scene.spans.back().end / scene.spans.size() > 2 * kMs - kMs / 20);
+    CHECK(scene.spans.back().end / scene.spans.size() < 2 * kMs + kMs / 20);
+}
+
 TEST_CASE("whoever comes late waits for the end of a slice, and an idle GPU for nobody") {
     Scene scene;
     scene.streams_of(0, {0});
