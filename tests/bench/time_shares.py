@@ -199,7 +199,7 @@ def print_row(name, sharing, figures):
     cells = [text_of(figures.points), text_of(figures.points_1s), text_of(figures.busy),
              text_of(percentile(figures.gaps, 0.5), 0), text_of(percentile(figures.gaps, 0.99), 0),
              text_of(figures.load, 1)]
-    print(f"{name:<38}{sharing:<9}" + "".join(f"{cell:>8}" for cell in cells) + "  "
+    print(f"{name:<40}{sharing:<9}" + "".join(f"{cell:>8}" for cell in cells) + "  "
           + ("…" if had is not figures.had else " ").join(f"{part:.1f}" for part in had), flush=True)
 
 
@@ -267,7 +267,7 @@ def target_of_gaps(build, gaps):
 def print_targets(targets):
     print()
     for name, what, value, limit, met in targets:
-        print(f"{name:<38}{what:<28}{value:>8.2f}  {limit:<7} {'yes' if met else 'NO'}")
+        print(f"{name:<40}{what:<28}{value:>8.2f}  {limit:<7} {'yes' if met else 'NO'}")
     print(f"\n{sum(target[-1] for target in targets)} of {len(targets)} targets met")
 
 
@@ -283,7 +283,7 @@ def main():
 
     print(f"Machine: {processor()}\nDate:    {datetime.date.today()}\nSeconds: {options.seconds}\n")
     heads = ["points", "1 s", "busy %", "gap us", "p99", "load"]
-    print(f"{'':<38}{'':<9}" + "".join(f"{head:>8}" for head in heads) + "  had %")
+    print(f"{'':<40}{'':<9}" + "".join(f"{head:>8}" for head in heads) + "  had %")
     rows, targets, gaps = [], [], []
     for mix in (mix for mix in mixes() if options.only in mix.name):
         measured = measure(build, mix, options)
