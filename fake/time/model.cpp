@@ -116,7 +116,8 @@ Time TimeModel::earliest(StreamPoint point) const {
 // --- What happens now ---------------------------------------------------------------------------------------------
 
 void TimeModel::settle() {
-    bool changed = begin_heads();
+    begin_heads();
+    bool changed = false;
     do {
         for (Gpu& gpu : gpus_) {
             give_turns(gpu);
