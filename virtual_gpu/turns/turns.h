@@ -112,7 +112,7 @@ class Turns {
     lease::QueueDepth depth_;
     uint64_t next_look_for_file_ = 0;
     uint64_t shown_ = 0, due_ = 0;  // by the gate, at the last look
-    uint64_t settled_ = 0;          // some time after that changed
+    uint64_t settled_ = 0;          // kSettled after that has changed
     uint64_t passed_at_ = 0;        // what the gate showed when the lease was passed last
     bool is_bounded_ = false;       // there are others in this turn
     bool has_first_ = false;        // launches of the next turn, which begins with others, have room already

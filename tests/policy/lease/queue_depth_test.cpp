@@ -98,7 +98,7 @@ TEST_CASE("a look that comes late makes the GPU seem no faster") {
     QueueDepth depth;
     depth.set_target(10 * kEach);
     depth.begin(0);
-    // The first launch ended a moment after a look, the second one a moment before the next one, which was late.
+    // The first launch ended a moment after the look at 1 ms, and the sixth one as late as the next look came.
     depth.passed(1, kMillisecond, 6 * kMillisecond);
     depth.passed(6, 6 * kMillisecond, 6 * kMillisecond + 50'000);
     CHECK(depth.step() >= 9);
