@@ -21,7 +21,8 @@ class QueueDepth {
     /// There are others from now on. `launched`: the last launch so far, and what is before it may be queued. The GPU
     /// is taken to be not much slower than it was the last time.
     void begin(uint64_t launched);
-    /// The GPU has come past the mark behind this launch, later than `after` and not later than `now`.
+    /// The GPU has come past the mark behind this launch, later than `after` (0: that isn't known) and not later than
+    /// `now`.
     void passed(uint64_t launch, uint64_t after, uint64_t now);
 
     /// A mark is due behind each so many launches.

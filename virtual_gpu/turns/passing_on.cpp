@@ -16,8 +16,10 @@ namespace cuslice {
 namespace {
 
 constexpr uint64_t kMicrosecond = 1000;
-// Between two questions to the GPU: while a turn's work runs out, while others wait, and while they may come to.
-constexpr uint64_t kOften = 5 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
+// Between two questions to the GPU: while a turn's work runs out, while others wait, and while they may come to. No
+// sleep is shorter: with 5 us other threads of this core, which the GPU's next work may need, waited for up to 3 ms
+// (Linux 6.18, 2 cores).
+constexpr uint64_t kOften = 20 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
 // Parts of a turn that may be queued, twice that at most. A program that pauses waits for what is queued each time that
 // it is back.
 constexpr uint64_t kDepths = 2, kDepthsWanted = 10, kDepthsForLender = 50;
@@ -64,7 +66,7 @@ void Turns::pass_on() {
         if (!joined)
             return;
         if (until > now)
-            lease_.lease().await_change(shown_, until);
+            lease_.lease().await_change(shown_, std::max(until, now_monotonic() + kOften));
     }
 }
 
@@ -139,15 +141,22 @@ uint64_t Turns::rest(uint64_t now, uint64_t poll) {
 
 void Turns::begin_bound(uint64_t now) {
     is_bounded_ = true;
+    quiet_since_ = 0;
+    if (has_first_)
+        looked_at_ = 0;
+    else
+        begin_among_others(now);
+    has_first_ = false;
+}
+
+// Until now there were none, and nothing has been marked.
+void Turns::begin_among_others(uint64_t now) {
     looked_at_ = now;
     work_.drop();
     const uint64_t submitted = submitted_.load();
-    if (!has_first_)
-        allow_first(submitted);
-    has_first_ = false;
+    allow_first(submitted);
     marked_.store(submitted);
     through_ = submitted - 1;  // as is not known yet
-    quiet_since_ = 0;
     work_.mark(submitted);
     room_.happened();
 }

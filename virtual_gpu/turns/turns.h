@@ -80,6 +80,7 @@ class Turns {
     uint64_t look_after_closed(uint64_t now);
     uint64_t rest(uint64_t now, uint64_t poll);
     void begin_bound(uint64_t now);
+    void begin_among_others(uint64_t now);
     void allow_first(uint64_t submitted);
     void make_room(uint64_t now);
     void make_room_unmarked(uint64_t submitted, uint64_t now);
@@ -119,7 +120,7 @@ class Turns {
     bool is_closing_ = false;       // the turn is over, and a mark stands behind its work, or stood
     bool are_all_marked_ = false;   // no launch was under way when that was set
     uint64_t ran_out_at_ = 0;       // a mark was passed with launches still under way; 0: none was
-    uint64_t looked_at_ = 0;        // when marks were last asked for that weren't passed
+    uint64_t looked_at_ = 0;        // when marks were last asked for that weren't passed; 0: not yet
     uint64_t through_ = 0;          // the last launch that is known to have run out
     uint64_t quiet_launch_ = 0, quiet_since_ = 0;
     uint32_t quiet_under_way_ = 0;  // since then, and left by a longjmp if that is long

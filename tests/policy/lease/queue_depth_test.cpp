@@ -77,6 +77,19 @@ TEST_CASE("one mark tells nothing of the speed") {
     CHECK(gpu.depth.allowed() == 8);
 }
 
+TEST_CASE("a mark of which no earlier look is known tells nothing of the speed, and the next one neither") {
+    QueueDepth depth;
+    depth.set_target(kTarget);
+    depth.begin(0);
+    depth.passed(1, 0, 5 * kMillisecond);
+    CHECK(depth.step() == 1);
+    CHECK(depth.allowed() == 3);
+    depth.passed(2, 5 * kMillisecond, 5 * kMillisecond + 1000);
+    CHECK(depth.step() == 1);
+    depth.passed(3, 5 * kMillisecond + 1000, 6 * kMillisecond);
+    CHECK(depth.step() == 2);
+}
+
 TEST_CASE("a mark that is passed again counts no launches, and what was allowed stays so") {
     BusyGpu gpu(100'000);
     gpu.begin(0);
