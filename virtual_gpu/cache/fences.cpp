@@ -147,7 +147,7 @@ std::optional<CUresult> Fences::ask(Point* point, CUevent event, bool wait, bool
     return ask();
 }
 
-CUresult Fences::status(Fence fence, bool wait) {
+bool Fences::passed(Fence fence, bool wait) {
     auto* point = reinterpret_cast<Point*>(fence);
     for (;;) {
         // First: a context is not counted any more only after its events are forgotten here.
@@ -158,8 +158,10 @@ CUresult Fences::status(Fence fence, bool wait) {
         // Its context may have ended meanwhile.
         if (!result || point->last.load(std::memory_order_relaxed) != event)
             continue;
-        if (*result != CUDA_SUCCESS)
-            return *result;
+        if (*result != CUDA_SUCCESS) {
+            point->why_not_passed = *result;
+            return false;
+        }
         if (event) {
             if (!spare_.push_back(point->marks[point->count - 1]))
                 CUSLICE_REAL(cuEventDestroy_v2)(event);
@@ -168,8 +170,13 @@ CUresult Fences::status(Fence fence, bool wait) {
         if (point->count)
             continue;
         recycle(point);
-        return CUDA_SUCCESS;
+        return true;
     }
+}
+
+CUresult Fences::why_not_passed(Fence fence) {
+    UncancelledLockGuard lock(mutex_);
+    return reinterpret_cast<Point*>(fence)->why_not_passed;
 }
 
 void Fences::drop(Fence fence) {

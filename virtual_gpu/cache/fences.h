@@ -23,10 +23,10 @@ class Fences {
     // The same for one context, asking at once. See Backing::past.
     bool past(CUcontext context, Fence* fence);
     // See Backing::passed.
-    bool passed(Fence fence, bool wait) { return status(fence, wait) == CUDA_SUCCESS; }
-    // CUDA_SUCCESS: the GPUs have come past it, and it is no more. CUDA_ERROR_NOT_READY: they haven't yet. Anything
-    // else is an error of a context's, which may stay: whether they ever will can't be told.
-    CUresult status(Fence fence, bool wait);
+    bool passed(Fence fence, bool wait);
+    // The reason of the last false: CUDA_ERROR_NOT_READY, or an error of a context's, which may stay. Nobody can tell
+    // then if the GPUs will ever come past it.
+    CUresult why_not_passed(Fence fence);
     void drop(Fence fence);
     // A context has ended, and its events with it.
     void context_ended(CUcontext context);
@@ -41,6 +41,7 @@ class Fences {
     struct Point {
         Point *next = nullptr, *previous = nullptr;
         size_t count = 0;
+        CUresult why_not_passed = CUDA_SUCCESS;
         std::atomic<CUevent> last{nullptr};  // of the marks; readable without the lock by whoever has the fence
         Mark marks[kMaxContexts];
 

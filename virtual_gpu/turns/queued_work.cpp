@@ -52,11 +52,11 @@ bool QueuedWork::is_passed(Mark& mark) {
     for (Fence& fence : mark.fences) {
         if (!fence)
             continue;
-        const CUresult status = process_.fences.status(fence, false);
-        if (status == CUDA_ERROR_NOT_READY)
-            return false;
-        if (status != CUDA_SUCCESS)
+        if (!process_.fences.passed(fence, false)) {
+            if (process_.fences.why_not_passed(fence) == CUDA_ERROR_NOT_READY)
+                return false;
             process_.fences.drop(fence);
+        }
         fence = 0;
     }
     return true;
