@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/preload/places.h"
 #include "tests/preload/turns.h"
+#include "tests/skip.h"
 
 namespace cuslice::tests {
 namespace {
@@ -66,6 +68,27 @@ TEST_CASE("without a folder for leases, or a file in it, the program runs and on
     CHECK(one->code("settle s") == kSuccess);
     CHECK(lines_of(*one, kNotShared) == 1);
     CHECK(one->complaints().size() == 1);
+}
+
+TEST_CASE("a program that can start no thread runs, and one line says that its time is not shared") {
+    if (!kSanitizer.empty())
+        return skip("a sanitizer's runtime starts a thread of its own");
+    const TimeShared shared;
+    const Worker one = shared.start(), other = shared.worker();
+    constexpr uint64_t kTooLong = uint64_t{1} << 47;  // a process has no more addresses
+    REQUIRE(one->ask("stacks " + std::to_string(kTooLong)) == "0");
+    REQUIRE(one->code("exec linked") == kSuccess);
+    REQUIRE(one->code("init") == kSuccess);
+    prepare(*one);
+    occupy(*other);
+    check_launches(*one);
+    CHECK(other->code("query s") == CUDA_ERROR_NOT_READY);
+    set_free(*other);
+    check_launches(*one);
+    check_launches(*other);
+    CHECK(lines_of(*one, kNotShared + ": no thread can be started that passes the lease on") == 1);
+    CHECK(one->complaints().size() == 1);
+    CHECK(other->complaints() == Words());
 }
 
 TEST_CASE("a file that is no lease is put aside before the first launch") {

@@ -139,6 +139,13 @@ void add_process_commands(Commands& commands) {
         files.rlim_cur = 0;
         return std::to_string(setrlimit(RLIMIT_NOFILE, &files));
     };
+    // stacks BYTES: of the threads of a program that takes this one's place
+    commands["stacks"] = [](Program&, const Words& w) {
+        rlimit stack{};
+        getrlimit(RLIMIT_STACK, &stack);
+        stack.rlim_cur = number(w.at(0));
+        return std::to_string(setrlimit(RLIMIT_STACK, &stack));
+    };
     // exec: another program in the same process, which goes on with the conversation
     commands["exec"] = [](Program&, const Words& w) -> std::string {
         std::cout << "0" << std::endl;
