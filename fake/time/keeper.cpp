@@ -15,7 +15,7 @@ namespace {
 
 constexpr Time kLook = 50'000'000;    // between two looks whether processes live
 constexpr Time kAlone = 300'000'000;  // without a process
-constexpr Time kShort = 60'000;       // a sleep ends so much later at most, nearly always: it ends as much earlier
+constexpr Time kShort = 60'000;       // sleeps end up to so late, so they are asked to end so early
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMicrosecond = 1000;
 // Between two questions to the GPU: while a turn's work runs out, while others wait, and while they may come to. No
-// sleep is shorter: with 5 us other threads of this core, which the GPU's next work may need, waited for up to 3 ms
+// sleep is shorter: with 5 us, other threads on the same core, such as those that feed the GPU, waited for up to 3 ms
 // (Linux 6.18, 2 cores).
 constexpr uint64_t kOften = 20 * kMicrosecond, kPoll = 50 * kMicrosecond, kSeldom = 1000 * kMicrosecond;
 // Parts of a turn that may be queued, twice that at most. A program that pauses waits for what is queued each time that

@@ -67,9 +67,9 @@ TEST_CASE("the gate of who has no turn shows nothing but that it is closed") {
     table.wants(one);
     table.wants(other);
     CHECK(table.wanted(one));
-    CHECK((gate_of(table, other) & (kOpen | kWanted | kCompany)) == 0);
+    CHECK((gate_of(table, other) & (kOpen | kWanted | kCompany | kLender)) == 0);
     table.after(50);
-    CHECK((gate_of(table, one) & (kOpen | kWanted | kCompany)) == (kWanted | kCompany));
+    CHECK((gate_of(table, one) & (kOpen | kWanted | kCompany | kLender)) == (kWanted | kCompany));
 }
 
 TEST_CASE("a job that pauses has lent the rest of its turn, and others learn of it until it has used that up") {
